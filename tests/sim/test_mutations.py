@@ -32,7 +32,7 @@ from xce.state import live, usage
 from xce.state.cluster import ClusterState
 from xce.worker.core import HostState
 
-SEEDS = range(80)
+SEEDS = range(160)
 
 
 def without(kind):

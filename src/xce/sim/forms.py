@@ -281,14 +281,21 @@ class Forms:
         number = taken_up or max(self._numbers[job, index], above) + 1
         attempt = (job, index, number)
         if taken_up:
-            # A journal that was restored since may have the entry, and none that are lost.
-            check(attempt in self.lost or not self.lost, f"{attempt} is taken up, and not lost")
-            self.lost.discard(attempt)
+            self._take_up(attempt, self._keys[cls])
         check(attempt not in self.lost, f"{attempt} is given out again")
         self._numbers[job, index] = number
         spec, key = self._specs[form.spec], self._keys[cls]
         made = Made(spec, key, cls, [spec], [key])
         self.live[job, index] = self.made[attempt] = made
+
+    def _take_up(self, attempt: Attempt, key: ClassKey) -> None:
+        """What is taken up again was lost, and is what it was but for limits that were changed."""
+        if not self.lost:
+            return  # these are the entries of a journal that was restored once more since
+        check(attempt in self.lost, f"{attempt} is taken up again, and is not lost")
+        self.lost.discard(attempt)
+        other = min((differing(key, one) for one in self.made[attempt].keys), key=len)
+        check(other <= _OF_LIVE_KEY, f"{attempt} is taken up again, and its {other} is another")
 
     def check_start(self, attempt: Attempt, launch: Launch) -> None:
         """An attempt runs with exactly what was valid when it was placed.

@@ -332,7 +332,8 @@ class Ledger:
         name = f"{one.job}[{one.index}]"
         kept = self.jobs[one.job]
         check(one.place == PENDING, f"{name} is placed and was {one.place}")
-        check(not kept.waits, f"{name} is placed and waits for something")
+        # What is taken up again had what it waits for before the journal was restored.
+        check(not kept.waits or taken_up, f"{name} is placed and waits for something")
         check(not one.awaits, f"{name} is placed and waits for another element")
         tasks = sum(count for _, count in hosts)
         is_asked = request.tasks_min <= tasks <= request.tasks_max

@@ -3,6 +3,7 @@
 These books read records and what really runs; they share nothing with what decides.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from xce.model import host_record as h
@@ -49,8 +50,9 @@ class StrangerBooks:
         for entry in entries:
             before = {host: set(known) for host, known in self._known.items()}
             for record in entry.records:
-                is_taken_up = isinstance(record, r.GangPlaced) and record.number
-                if isinstance(record, r.BulkPlaced | r.GangPlaced) and not is_taken_up:
+                if isinstance(record, r.GangPlaced) and record.number:
+                    self._judge_taken_up(record)
+                elif isinstance(record, r.BulkPlaced | r.GangPlaced):
                     for host in record.hosts:
                         demand(host not in self._shut, f"something is placed on closed host {host}")
                 self._take(record)
@@ -79,6 +81,21 @@ class StrangerBooks:
                 self._doomed.update(zip(record.jobs, record.indices, record.attempts, strict=True))
             case _:
                 pass
+
+    def _judge_taken_up(self, record: r.GangPlaced) -> None:
+        """What is taken up again lies as it runs."""
+        key = (record.job, record.index, record.number)
+        host, launch = self._truth.running.get(key, ("", None))
+        if launch is None:
+            return  # it has ended, and its host will tell
+        tasks: Counter[str] = Counter()
+        for number, count in zip(record.hosts, record.tasks, strict=True):
+            tasks[self._names[number]] += count
+        for name, count in launch.hosts:
+            tasks[name] -= count
+        # It may have lost hosts by entries that are lost, too.
+        is_so = self._names[record.hosts[0]] == host and min(tasks.values()) >= 0
+        demand(is_so, f"{key} runs on {host}: {launch.hosts}, and is taken up on {record.hosts}")
 
     def _judge(self, record: h.HostUp, before: set[Key]) -> None:
         """Who comes back is asked what runs there; of that nothing is ended but on a word."""

@@ -1,11 +1,13 @@
 """What is said of attempts that a restored journal lacks, against what runs."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from xce.model.config import ClusterConfig, HostConfig
 from xce.model.entry import Cause, Entry
 from xce.model.host_record import HostsOpened, HostUp, PartsLeft, StrangersGone, StrangersSeen
-from xce.model.record import BulkPlaced, ConfigApplied
+from xce.model.record import BulkPlaced, ConfigApplied, GangPlaced
 from xce.sim.stranger_books import StrangerBooks
 from xce.sim.untrue import UntrueError
 
@@ -26,6 +28,7 @@ class Truth:
 
     def __init__(self):
         self.strangers, self.given_up = {KEY: "h1"}, set()
+        self.running = {KEY: ("h1", SimpleNamespace(hosts=(("h1", 2),)))}
 
 
 @pytest.fixture
@@ -76,3 +79,9 @@ def test_nothing_is_placed_on_a_host_that_was_closed(books):
     with pytest.raises(UntrueError, match="closed host"):
         books.note([entry(placed)])
     books.note([entry(HostsOpened([0], True)), entry(placed)])
+
+
+def test_what_is_taken_up_again_lies_as_it_runs(books):
+    books.note([entry(UP, SEEN, SHUT), entry(GangPlaced(1, 7, 0, [0], [2], 1, number=2))])
+    with pytest.raises(UntrueError, match="is taken up on"):
+        books.note([entry(GangPlaced(1, 7, 0, [0], [1], 1, number=2))])
