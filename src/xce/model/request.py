@@ -152,7 +152,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
     def with_tasks(self, low: int, high: int) -> "Request":
         """Return it with another range of tasks; of parts the last one, which may have a range, has
-        what the others leave.
+        what the others leave. So have those of alternatives, where they leave any.
         """
         replace, parts = msgspec.structs.replace, self.parts
         if parts and parts[-1].is_ranged:
@@ -162,7 +162,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
             request = replace(last.request, tasks_min=least, tasks_max=most)
             last = replace(last, tasks=least, request=request, tasks_max=most * (most > least))
             parts = (*parts[:-1], last)
-        return replace(self, tasks_min=low, tasks_max=high, parts=parts)
+        some = tuple(
+            replace(one, request=_in_range(one.request, low, high)) for one in self.alternatives
+        )
+        return replace(self, tasks_min=low, tasks_max=high, parts=parts, alternatives=some)
 
     @property
     def tasks_asked(self) -> int:
@@ -224,3 +227,13 @@ class ClassKey(msgspec.Struct, frozen=True, array_like=True):
     """The application profile; empty: none."""
     group: str = ""
     """The job group; empty: none."""
+
+
+def _in_range(request: Request, low: int, high: int) -> Request:
+    """Return an alternative with another range of tasks; one with parts of which none has a range,
+    or of which the others need as many already, is as it was.
+    """
+    parts = request.parts
+    if not parts or not parts[-1].is_ranged or sum(part.tasks for part in parts[:-1]) >= high:
+        return request
+    return request.with_tasks(low, high)
