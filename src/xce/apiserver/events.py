@@ -156,9 +156,7 @@ def _live_word(state: ClusterState, job_id: JobId, index: Index) -> str:
 
 def _stopped_word(state: ClusterState, job_id: JobId, index: Index) -> str:
     """Return the STAT word of an attempt that was suspended."""
-    job = state.jobs.get(job_id)
-    position = job.position(index) if job is not None else None
-    attempt = state.attempt(job_id, position) if position is not None else None
+    attempt = state.attempt_of(job_id, index)
     return "SSUSP" if attempt is not None and attempt.is_stopped_by_system else "USUSP"
 
 

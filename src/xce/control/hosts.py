@@ -224,9 +224,7 @@ def _stale(
 ) -> Iterator[Key]:
     """Yield the attempts on a host that are over for us, were placed anew, or go on without it."""
     for item in seen.attempts:
-        job = state.jobs.get(item.job)
-        position = job.position(item.index) if job is not None else None
-        live = state.attempt(item.job, position) if position is not None else None
+        live = state.attempt_of(item.job, item.index)
         if live is not None and live.number == item.attempt and number in live.hosts:
             continue
         key = (item.job, item.index, item.attempt)

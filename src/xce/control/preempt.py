@@ -187,9 +187,7 @@ def decide_resumes(
     jobs: list[JobId] = []
     indices: list[Index] = []
     for job_id, index, number in resumed:
-        job = state.jobs.get(job_id)
-        position = job.position(index) if job is not None else None
-        attempt = state.attempt(job_id, position) if position is not None else None
+        attempt = state.attempt_of(job_id, index)
         if attempt is None or attempt.number != number or not attempt.stops & Stop.PREEMPTED:
             continue
         sizes: dict[HostNumber, int] = {}

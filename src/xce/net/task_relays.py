@@ -121,9 +121,7 @@ class TaskRelays:
 def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | None:
     """Return why the worker of a host may not have this done; None: it may."""
     names = state.hosts.names
-    job = state.jobs.get(ask.job)
-    position = job.position(ask.index) if job is not None else None
-    attempt = state.attempt(ask.job, position) if position is not None else None
+    attempt = state.attempt_of(ask.job, ask.index)
     key = (ask.job, ask.index, ask.attempt)
     if key in state.hosts.strange.get(state.hosts.number.get(by, NO_HOST), ()):
         # What it has elsewhere is let be as it is itself, until somebody decides.
@@ -155,9 +153,7 @@ def _launch_of(state: ClusterState, ask: m.TaskAsk) -> Launch | None:
 
     What was adopted is what its first host says it is, which is not enough for another one.
     """
-    job = state.jobs.get(ask.job)
-    position = job.position(ask.index) if job is not None else None
-    attempt = state.attempt(ask.job, position) if position is not None else None
+    attempt = state.attempt_of(ask.job, ask.index)
     if attempt is not None and attempt.is_adopted and isinstance(ask.order, StartTask):
         return None
     return render_part(state, ask.job, ask.index)

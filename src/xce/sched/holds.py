@@ -120,9 +120,7 @@ class Holds:
         return not any(map(self._gives_way, held.hold.victims))
 
     def _gives_way(self, victim: Victim) -> bool:
-        job = self._state.jobs.get(victim.job)
-        position = job.position(victim.index) if job is not None else None
-        attempt = self._state.attempt(victim.job, position) if position is not None else None
+        attempt = self._state.attempt_of(victim.job, victim.index)
         if attempt is None or attempt.number != victim.attempt:
             return False
         is_ending = attempt.end_cause != EndCause.NONE

@@ -45,9 +45,7 @@ def check_hosts(state: ClusterState) -> None:
         assert bool(table.is_fencing[number]) == (number in table.stale), f"host {name}: fencing"
         assert not (is_lost and state.on_host.get(number)), f"lost host {name} has attempts"
         for job_id, index, attempt in table.stale.get(number, ()):
-            job = state.jobs.get(job_id)
-            position = job.position(index) if job is not None else None
-            live = state.attempt(job_id, position) if position is not None else None
+            live = state.attempt_of(job_id, index)
             is_stale = live is None or live.number != attempt
             assert is_stale, f"host {name}: {job_id}[{index}] is said to be stale, and lives"
         _check_strangers(state, number)
@@ -62,9 +60,7 @@ def _check_strangers(state: ClusterState, number: HostNumber) -> None:
     assert wanted.keys() | refused.keys() <= strange.keys(), f"host {name}: adopts what it has not"
     assert not wanted.keys() & refused.keys(), f"host {name}: something is wanted and refused"
     for job_id, index, attempt in strange:
-        job = state.jobs.get(job_id)
-        position = job.position(index) if job is not None else None
-        live = state.attempt(job_id, position) if position is not None else None
+        live = state.attempt_of(job_id, index)
         is_ours = live is not None and live.number == attempt and number in live.hosts
         assert not is_ours, f"host {name}: {job_id}[{index}] is a stranger, and lives"
 

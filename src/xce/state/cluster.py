@@ -294,6 +294,12 @@ class ClusterState:
         found = self.jobs.get(job)
         return found.live.get(position) if found is not None and found.live else None
 
+    def attempt_of(self, job: JobId, index: Index) -> Attempt | None:
+        """Return the live attempt of the element with an index, or None: there may be no such."""
+        found = self.jobs.get(job)
+        position = found.position(index) if found is not None else None
+        return self.attempt(job, position) if position is not None else None
+
     def is_from_before(self, job: JobId, number: int) -> bool:
         """Return whether an attempt was placed before the journal was restored."""
         lost = self.lost_jobs
