@@ -152,6 +152,25 @@ def test_who_comes_while_it_ends_gets_another_one_also_of_the_next_shepherd(shep
     jobs.check_gone()
 
 
+@pytest.mark.parametrize("shepherd", MODES[:1], indirect=True)
+def test_it_is_not_told_to_end_while_a_start_of_it_is_under_way(shepherd):
+    jobs = Jobs(shepherd)
+    wait = f"cd {shepherd.root}; echo >>starts; until [ -e goes ]; do sleep 0.02; done"
+    jobs.share[1] = ["/bin/sh", "-c", f'{wait}; exec "$@"', "sh", *jobs.share[1]]
+    (shepherd.root / "goes").touch()
+    jobs.spawn(1)
+    jobs.pipe(1)
+    (shepherd.root / "goes").unlink()
+    shepherd.restart()  # the next one sees to the daemon of what it finds
+    wait_until(lambda: len(shepherd.text("starts").splitlines()) == 2, "it has it started")
+    jobs.kill(1)
+    shepherd.quiet(0.3)
+    assert [alive(pid) for pid in jobs.daemons()] == [True]
+    (shepherd.root / "goes").touch()
+    jobs.check_gone()
+    assert len(jobs.daemons()) == 1
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="only root runs jobs of two users")
 @pytest.mark.parametrize("shepherd", MODES[:1], indirect=True)
 def test_another_user_has_one_of_his_own(shepherd):

@@ -7,8 +7,9 @@ attempts use it, which is looked at again and again, so that another shepherd go
 * An attempt that has come to its job, and is not known to use its daemon, has it started. The
   command does nothing where it runs; it tells the attempt where the daemon is, or why there is
   none, in a file for which whatever starts first of the job waits.
-* A daemon that no attempt uses is told to end; what is left of it is killed, and then its directory
-  is removed. Whoever wants one of the name meanwhile waits for that, and gets another one.
+* A daemon that no attempt uses is told to end, but not while a start of it is under way, which
+  would start it again behind that; what is left of it is killed, and then its directory is removed.
+  Whoever wants one of the name meanwhile waits for that, and gets another one.
 
 What is known of a daemon stands in the file ``<runs>/shared.<name>.<token>.json``, and beside that
 its directory, which is its user's. Nobody else can know the token.
@@ -104,22 +105,23 @@ class SharedDaemons:
         self._is_due = False
         for key in [key for key, one in self._attempts.items() if one.state == ENDED]:
             del self._attempts[key]
-        using = [one for one in self._attempts.values() if _uses(one)]
+        using = self._using()
         for attempt in using:
             self._serve(attempt)
-        wanted = {attempt.share[0] for attempt in using}
+        kept = _names(using) | _names(self._starts.values())
         for daemon in list(self._all.values()):
             daemon.users &= self._attempts.keys()
-            if not daemon.ends and daemon.name not in wanted:
+            if not daemon.ends and daemon.name not in kept:
                 self._begin_end(daemon, now_us)
             if daemon.ends:
                 self._go_on(daemon, now_us)
 
     def close(self) -> None:
-        """Kill what is being ended: nobody is here to see it end."""
+        """Kill what is being ended, or is to be: nobody is here to see it end."""
         self._reach.begin()
+        wanted = _names(self._using())
         for daemon in self._all.values():
-            if daemon.ends:
+            if daemon.ends or daemon.name not in wanted:
                 self._reach.kill(daemon.attempt)
 
     def reap(self, pid: int) -> None:
@@ -127,6 +129,7 @@ class SharedDaemons:
         attempt, daemon = self._starts.pop(pid, None), self._quits.pop(pid, None)
         if attempt is not None:
             self._reach.drop_leader(pid)
+            self._is_due = True  # its end may have waited for this
             _tell(attempt, "its start was ended")
         if daemon is not None:
             self._reach.drop_leader(pid)
@@ -138,6 +141,10 @@ class SharedDaemons:
             return 1
         ending = [one for one in self._all.values() if one.ends]
         return min((max(one.due_us, one.attempt.retry_us) for one in ending), default=0)
+
+    def _using(self) -> list[Attempt]:
+        """Return the attempts that use their daemon now."""
+        return [one for one in self._attempts.values() if one.state != ENDED and _uses(one)]
 
     def _serve(self, attempt: Attempt) -> None:
         """Have the daemon of an attempt started, unless that was done or has to wait."""
@@ -228,6 +235,11 @@ class SharedDaemons:
         pid = self._starter.spawn_beside(daemon.attempt, argv, env, [self._null] * 3)
         self._reach.add_leader(pid, daemon.attempt)
         return pid
+
+
+def _names(attempts: Iterable[Attempt]) -> set[str]:
+    """Return the names of the daemons that attempts share."""
+    return {one.share[0] for one in attempts}
 
 
 def _uses(attempt: Attempt) -> bool:
