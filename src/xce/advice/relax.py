@@ -433,7 +433,9 @@ def _always(request: Request) -> Callable[[Request], Request]:
 def _amount(path: Path, at: str, amount: Amount) -> Relaxation:
     name, key = amount.resource, (amount.resource, amount.per)
     unit = " MiB" if name == "mem" else ""
-    per = "" if amount.per == "task" else f" per {amount.per}"
+    # What a bare number of these means hangs on the reader's settings.
+    written = "MB" if name in ("mem", "swp") else ""
+    per, scope = ("", "") if amount.per == "task" else (f" per {amount.per}", f"/{amount.per}")
 
     def apply(wish: Wish, value: int) -> Wish:
         def less(inner: Request) -> Request:
@@ -450,7 +452,7 @@ def _amount(path: Path, at: str, amount: Amount) -> Relaxation:
             text = f"without {name}{per} ({amount.value}{unit} asked for){at}"
             return Change("amount", text, f"without rusage[{name}]")
         text = f"{value}{unit} of {name}{per} instead of {amount.value}{unit}{at}"
-        return Change("amount", text, f"rusage[{name}={value}]")
+        return Change("amount", text, f"rusage[{name}={value}{written}{scope}]")
 
     return Relaxation("amount", apply, tell, amount.value - 1, 0)
 

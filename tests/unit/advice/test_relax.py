@@ -1,5 +1,7 @@
 """Which constraints may be given up, and how that is said."""
 
+import pytest
+
 from xce.advice.relax import Relaxation, Wish, relaxations
 from xce.model.constraint import Colocate, Exclusive, Near, Spread
 from xce.model.ids import MINUTE_US
@@ -12,7 +14,8 @@ from xce.model.request import (
     Request,
     Threshold,
 )
-from xce.resreq.compile import render_request
+from xce.resreq.compile import compile_request, render_request
+from xce.testing.builders import cluster
 
 
 def ways(request: Request, **options: object) -> list[Relaxation]:
@@ -78,6 +81,17 @@ def test_amounts_and_tasks_are_graded() -> None:
     assert given_up(request, "amount").amounts == ()
     fewer = given_up(request, "tasks", 2)
     assert (fewer.tasks_min, fewer.tasks_max) == (2, 2)
+
+
+@pytest.mark.parametrize("unit", ["KB", "GB", "classic"])
+@pytest.mark.parametrize("per", ["task", "host", "job"])
+@pytest.mark.parametrize("name", ["mem", "swp", "lic", "seats"])
+def test_the_option_of_an_amount_asks_for_what_was_tried(name: str, per: str, unit: str) -> None:
+    config = cluster({"h1": 1}, counters=["lic", "swp"], pools={"seats": 9}).state.config
+    request = Request(amounts=(Amount(name, 9, per),))
+    (way,) = [way for way in ways(request) if way.kind == "amount"]
+    tried = way.apply(Wish(request, "normal"), 4).request
+    assert compile_request((way.tell(4).option,), config=config, unit=unit) == tried
 
 
 def test_a_part_is_changed_where_it_stands() -> None:
