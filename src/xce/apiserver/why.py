@@ -33,7 +33,7 @@ _NEXT = {
     ReasonCode.DEPENDENCY_NEVER: "submit it again with another condition (-w)",
     ReasonCode.ARRAY_LIMIT: "elements start as others end; the limit stands behind % in -J",
     ReasonCode.QUEUE_CLOSED: "choose another queue: bqueues lists those that are active",
-    ReasonCode.SPAN: "ask for a smaller span[], or wait until hosts come free",
+    ReasonCode.SPAN: "ask for less by {what}, or leave it out, or wait until hosts come free",
     ReasonCode.FIRST_HOST: "wait until hosts come free, or name more hosts with ! in -m",
     ReasonCode.JOB_GROUP_LIMIT: "it starts as others of the group end; bgmod -L sets the limit",
     ReasonCode.POOL: "it starts when enough of the pool comes free",
@@ -125,7 +125,9 @@ def _next(label: str, elements: Sequence[Element], reasons: list[ReasonRow]) -> 
         elif is_avoided(reason):
             found[_AVOIDED] = None
         elif reason.code in _NEXT:
-            found[_NEXT[ReasonCode(reason.code)].format(job=label)] = None
+            found[
+                _NEXT[ReasonCode(reason.code)].format(job=label, what=reason.resource or "span[]")
+            ] = None
     stats = {element.stat for element in elements}
     if stats & {"UNKWN", "ZOMBI"}:
         found["wait: the host comes back, or is given up (host_grace_s)"] = None

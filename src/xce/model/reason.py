@@ -26,7 +26,8 @@ class ReasonCode(enum.StrEnum):
     HOSTS = "hosts"
     """No set of hosts can run it now; ``host_reasons`` tells why, host by host."""
     SPAN = "span"
-    """Enough in all, but not where ``span[]`` wants it."""
+    """Enough in all, but not where ``span[]`` wants it; or what ``resource`` says in its place:
+    ``same[]``, or ``-nnodes``, which wants hosts, or with a ``detail`` slots on so many."""
     POOL = "pool-short"
     """``detail`` is ``hosts`` where it would last for fewer tasks, as on smaller hosts."""
     AHEAD = "others-ahead"
@@ -324,7 +325,7 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.DEPENDENCY_NEVER: "its dependency condition {detail} can never be satisfied",
     ReasonCode.ARRAY_LIMIT: "the array runs at its limit of {needed} elements",
     ReasonCode.QUEUE_CLOSED: "queue {resource} is inactive",
-    ReasonCode.SPAN: "no hosts meet span[] (needs {needed} slots, {available} usable)",
+    ReasonCode.SPAN: "no hosts meet {resource} (needs {needed} slots, {available} usable)",
     ReasonCode.FIRST_HOST: "no host that -m wants first (name!) has room with others beside it"
     " (needs {needed} slots, {available} usable in all)",
     ReasonCode.POOL: "pool {resource} is short (needs {needed}, {available} free)",
@@ -404,6 +405,11 @@ def _plain_head(reason: Reason, now_us: Micros) -> str:
         return _render_relation(reason)
     if reason.code is ReasonCode.HELD and reason.detail:
         return f"held by an {reason.detail}, who must release it (bresume)"
+    if reason.code is ReasonCode.SPAN and reason.resource == "-nnodes":
+        much = f"(needs {reason.needed}, {reason.available} usable)"
+        if reason.detail:
+            return f"as many hosts as -nnodes wants have too few slots together {much}"
+        return f"too few hosts can be taken whole, as -nnodes wants them {much}"
     if reason.code is ReasonCode.HOSTS:
         if not reason.needed:
             return "no host can take it now"
@@ -413,5 +419,5 @@ def _plain_head(reason: Reason, now_us: Micros) -> str:
         detail=reason.detail,
         needed=reason.needed,
         available=reason.available,
-        resource=reason.resource,
+        resource=reason.resource or ("span[]" if reason.code is ReasonCode.SPAN else ""),
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from xce.model.load import INDICES
 from xce.model.reason import HostCode, HostReason, Reason, ReasonCode, Wake
+from xce.model.request import Request
 from xce.sched.columns import HostFacts
 from xce.sched.explain_relations import explain_relations
 from xce.sched.filter import Sieve
@@ -202,15 +203,43 @@ def conclude(
     if is_cut:
         return Reason(ReasonCode.SEARCH, tuple(reasons), needed=shape.tasks_min, available=most)
     needed = shape.tasks_min if shape.tasks_min > 1 else 0
+    if shape.request.whole_hosts:
+        few = _too_few_hosts(shape.request, room, reasons)
+        if few is not None:
+            return few
     if shape.is_spanned:
         in_all = int(room.most.sum())
         if in_all >= max(needed, 1):
             code = ReasonCode.SPAN if shape.is_laid else ReasonCode.FIRST_HOST
-            wish, level = shape.request.cu, ""
+            wish, what = shape.request.cu, _section(shape.request)
             if wish is not None and most_without_domains(shape, room) >= shape.tasks_min:
-                code, level = ReasonCode.DOMAINS, wish.level or "compute unit"
-            return Reason(code, tuple(reasons), level, shape.tasks_min, in_all)
+                code, what = ReasonCode.DOMAINS, wish.level or "compute unit"
+            return Reason(code, tuple(reasons), what, shape.tasks_min, in_all)
     return Reason(ReasonCode.HOSTS, tuple(reasons), needed=needed, available=most if needed else 0)
+
+
+def _too_few_hosts(request: Request, room: Room, reasons: Sequence[HostReason]) -> Reason | None:
+    """Return that ``-nnodes`` finds too few hosts, or too few slots on so many; None: enough."""
+    whole = request.whole_hosts
+    slots = np.sort(room.tile[(room.most >= room.tile) & (room.most > 0)])[::-1]
+    if len(slots) < whole:
+        return Reason(ReasonCode.SPAN, tuple(reasons), "-nnodes", whole, len(slots))
+    in_all = int(slots[:whole].sum())
+    if in_all >= request.tasks_min:
+        return None
+    return Reason(
+        ReasonCode.SPAN, tuple(reasons), "-nnodes", request.tasks_min, in_all, detail="slots"
+    )
+
+
+def _section(request: Request) -> str:
+    """Return what says where tasks lie, where that is not ``span[]`` alone."""
+    if not request.same:
+        return ""
+    if request.whole_hosts:
+        return "-nnodes and same[]"
+    is_spanned = request.one_host or request.ptile or request.block or request.stripe
+    return "span[] and same[]" if is_spanned or request.hosts_max or request.gtile else "same[]"
 
 
 def gist(reason: Reason) -> Gist:

@@ -16,6 +16,7 @@ from xce.model.reason import (
     render_plain,
 )
 from xce.model.request import (
+    TASKS_MAX,
     Alternative,
     Amount,
     CuWish,
@@ -218,6 +219,54 @@ def test_enough_slots_in_the_wrong_places_are_a_matter_of_span():
         reason = world.reason(job)
         assert (reason.code, reason.needed, reason.available) == (ReasonCode.SPAN, needed, 6)
         assert not reason.unsatisfiable
+
+
+def whole(count: int, least: int = 0) -> Request:
+    return replace(request((max(count, least), TASKS_MAX), ptile=-1), whole_hosts=count)
+
+
+@pytest.mark.parametrize(
+    ("asks", "text"),
+    [
+        (whole(3), "too few hosts can be taken whole, as -nnodes wants them (needs 3, 2 usable)"),
+        (
+            whole(2, 9),
+            "as many hosts as -nnodes wants have too few slots together (needs 9, 8 usable)",
+        ),
+        (
+            whole(4),
+            "too few hosts can be taken whole, as -nnodes wants them (needs 4, 3 usable)",
+        ),
+        (
+            replace(whole(2), same=("tier",)),
+            "no hosts meet -nnodes and same[] (needs 2 slots, 11 usable)",
+        ),
+        (
+            replace(request(8), same=("tier",)),
+            "no hosts meet same[] (needs 8 slots, 11 usable)",
+        ),
+        (
+            replace(request(8, ptile=4), same=("tier",)),
+            "no hosts meet span[] and same[] (needs 8 slots, 11 usable)",
+        ),
+        (
+            replace(request(10), hosts_max=2),
+            "no hosts meet span[] (needs 10 slots, 12 usable)",
+        ),
+    ],
+)  # fmt: skip
+def test_a_reason_names_what_says_where_tasks_lie(asks, text):
+    """Of three hosts, two of which are alike; one of these is partly in use."""
+    resources = (ResourceConfig(name="tier", kind="string"),)
+    hosts = [
+        HostConfig(name=name, slots=4, attributes={"tier": tier})
+        for name, tier in (("h1", "a"), ("h2", "b"), ("h3", "a"))
+    ]
+    world = scheduled(hosts, resources=resources)
+    fill(world, "h1")
+    job = submit(world.controller, submission(asks=asks))
+    world.run()
+    assert text in render_plain(world.reason(job), now_us=0)
 
 
 @pytest.mark.parametrize(
