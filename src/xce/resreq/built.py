@@ -9,9 +9,9 @@ from xce.resreq import ast
 from xce.resreq.affinity import find_gap
 from xce.resreq.errors import NotBuiltError
 from xce.resreq.expression import parts_of
-from xce.resreq.merge import find_column
+from xce.resreq.merge import find_word
 from xce.resreq.parser import parse_select
-from xce.resreq.schema import ALIASES, MEASURED, Schema
+from xce.resreq.schema import MEASURED, Schema
 
 
 class Row(NamedTuple):
@@ -95,7 +95,7 @@ def refuse_not_built(
     asked = next((row for row in ROWS if row.is_asked(request)), None)
     gap = asked or find_gap(request.affinity)
     if gap is not None:
-        return _not_built(gap.what, [gap.word], texts, gap.instead)
+        return _not_built(gap.what, gap.word, texts, gap.instead)
     schema = Schema(config)
     for section, name in _names(request, schema):
         if _is_there(name, section, schema):
@@ -103,16 +103,17 @@ def refuse_not_built(
         if name in schema.units and section != "rusage":
             if section == "same":
                 what = f"{name} in same[], since it is consumed,"
-                return _not_built(what, [name], texts, _STATIC)
+                return _not_built(what, name, texts, _STATIC, section)
         elif name in MEASURED and section == "same":
-            return _not_built(f"{name} in same[], since it changes,", [name], texts, _STATIC)
+            what = f"{name} in same[], since it changes,"
+            return _not_built(what, name, texts, _STATIC, section)
         elif name in OFFERED:
             why = f"{name} in {section}[]: no host offers it, as {name} in hosts.yaml would say"
-            return NotBuiltError(why, word=name)
+            text, column = find_word(texts, name, section)
+            return NotBuiltError(why, text=text, column=column, word=name)
         elif name in NAMES or name.startswith(NAME_PREFIXES):
-            words = [name, *(alias for alias, real in ALIASES.items() if real == name)]
             instead = NAMES.get(name, _BY_COUNT)
-            return _not_built(f"{name} in {section}[]", words, texts, instead)
+            return _not_built(f"{name} in {section}[]", name, texts, instead, section)
     for one in inner:
         found = refuse_not_built(one, config=config, texts=texts)
         if found is not None:
@@ -151,12 +152,8 @@ def _is_of_string(compare: ast.Compare, schema: Schema) -> bool:
 
 
 def _not_built(
-    what: str, words: Sequence[str], texts: Sequence[str], instead: str
+    what: str, word: str, texts: Sequence[str], instead: str, section: str = ""
 ) -> NotBuiltError:
+    text, column = find_word(texts, word, section)
     message = f"{what} is not built yet: {instead}"
-    for text in texts:
-        for word in words:
-            column = find_column(text, word)
-            if column:
-                return NotBuiltError(message, text=text, column=column, word=word)
-    return NotBuiltError(message, word=words[0])
+    return NotBuiltError(message, text=text, column=column, word=word)

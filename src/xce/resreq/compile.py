@@ -4,7 +4,8 @@ The whole language compiles. What placement cannot do yet is told by `xce.resreq
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -27,7 +28,7 @@ from xce.resreq.base import with_base
 from xce.resreq.errors import ResreqError
 from xce.resreq.gpu import compile_parts, without_gpus
 from xce.resreq.hosts import AskedHosts, parse_hosts
-from xce.resreq.merge import ALTERNATIVES_MAX, find_column, merge_requirements
+from xce.resreq.merge import ALTERNATIVES_MAX, find_word, merge_requirements
 from xce.resreq.render import render_affinity, render_expression, render_order, render_requirement
 from xce.resreq.schema import Schema
 from xce.resreq.settle import scaled_milli
@@ -81,22 +82,28 @@ def compile_request(  # noqa: PLR0913 - each is another option of a submission
     if base:
         under = merge_requirements((base,), Schema(config), config.lsf_unit_for_limits)
         tree = with_base(tree, under)
-    try:
+    with told_in(texts):
         request = compile_tree(tree, tasks)
-    except ResreqError as error:
-        for text in texts if error.word and not error.column else ():
-            error.text, error.column = text, find_column(text, error.word)
-            if error.column:
-                break
-        raise
-    if gpu is not None:
-        request = _with_gpu(request, gpu)
-    request = _with_tiles(request)
-    if whole_hosts:
-        request = _on_whole_hosts(request, whole_hosts)
+        if gpu is not None:
+            request = _with_gpu(request, gpu)
+        request = _with_tiles(request)
+        if whole_hosts:
+            request = on_whole_hosts(request, whole_hosts)
     if asked != AskedHosts() or exclusive:
         request = with_hosts(request, asked, exclusive=exclusive)
     return request
+
+
+@contextmanager
+def told_in(texts: Sequence[str]) -> Iterator[None]:
+    """Tell of errors from within in which of the texts and at which column they are, if in any."""
+    try:
+        yield
+    except ResreqError as error:
+        if not error.column:
+            section = "rusage" if error.lsf == _RUSAGE else ""
+            error.text, error.column = find_word(texts, error.word, section)
+        raise
 
 
 def compile_tree(tree: ast.Requirement, tasks: Tasks | None) -> Request:
@@ -211,7 +218,7 @@ def _with_tiles(request: Request) -> Request:
     return replace(request, gtile=0, ptile=request.gtile // gpu.count)
 
 
-def _on_whole_hosts(request: Request, count: int) -> Request:
+def on_whole_hosts(request: Request, count: int) -> Request:
     """Return a simple request on so many whole hosts, which have at least the tasks asked for.
 
     Raises:

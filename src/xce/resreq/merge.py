@@ -4,7 +4,7 @@ What comes out needs neither schema nor unit any more: sizes are in MiB and coun
 unit, exactly as asked (rounding is the compiler's), aliases have become names.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final
 
@@ -16,7 +16,7 @@ from xce.resreq.errors import ResreqError
 from xce.resreq.lexer import DIGITS_MAX, tokenize
 from xce.resreq.parser import parse_requirement, parse_select
 from xce.resreq.render import render_expression
-from xce.resreq.schema import MEGABYTES, SIZES, Schema
+from xce.resreq.schema import ALIASES, MEGABYTES, SIZES, Schema
 from xce.resreq.settle import number_of_milli, scaled_milli, settle_select, unit_power
 
 ALTERNATIVES_MAX: Final = 64
@@ -49,17 +49,33 @@ def merge_requirements(texts: Sequence[str], schema: Schema, unit: str) -> ast.R
             merged.add(parse_requirement(text))
         except ResreqError as error:
             error.text = text
-            error.column = error.column or find_column(text, error.word)
+            error.column = error.column or find_word([text], error.word, merged.section)[1]
             raise
     return merged.result()
 
 
-def find_column(text: str, word: str) -> int:
-    """Return where ``word`` stands first in ``text``, counted from 1; 0: nowhere."""
-    for token in tokenize(text):
-        if word and (token.text == word or text[token.start : token.end] == word):
-            return token.start + 1
-    return 0
+def find_word(texts: Sequence[str], word: str, section: str = "") -> tuple[str, int]:
+    """Return the text in which ``word`` stands first, and its column, counted from 1; 0: nowhere.
+
+    Where it stands in that section of one of the texts, other places do not count.
+    """
+    found = [(text, *place) for text in texts for place in _places(text, word)] if word else []
+    inside = [place for place in found if place[1] == section]
+    text, _, column = next(iter(inside or found), ("", "", 0))
+    return text, column
+
+
+def _places(text: str, word: str) -> Iterator[tuple[str, int]]:
+    """Yield in which section and at which column a word stands, each time."""
+    section = "select"
+    tokens = tokenize(text)
+    for token, behind in zip(tokens, [*tokens[1:], None], strict=True):
+        if behind is not None and behind.text == "[":
+            section = token.text
+        elif token.text == "]":
+            section = "select"
+        if word in (token.text, text[token.start : token.end], ALIASES.get(token.text)):
+            yield section, token.start + 1
 
 
 class _Merge:
@@ -68,6 +84,8 @@ class _Merge:
     def __init__(self, schema: Schema, power: int) -> None:
         self.schema = schema
         self.power = power
+        self.section = ""
+        """What is being looked at, to tell where an error is."""
         self.simples: list[ast.Simple] = []
         self.whole: ast.Compound | ast.Alternatives | None = None
 
@@ -138,6 +156,7 @@ class _Merge:
     def _add_simple(self, simple: ast.Simple) -> None:
         for before in self.simples:
             for section in ("span", "cu", "affinity"):
+                self.section = section
                 if getattr(before, section) is not None and getattr(simple, section) is not None:
                     raise ResreqError(
                         f"{section}[] is given twice",
@@ -146,6 +165,7 @@ class _Merge:
                     )
         self.simples.append(simple)
         # Each text must fit those before it, so that the error is told of the right one.
+        self.section = "rusage"
         _joined_rusage([s.rusage for s in self.simples if s.rusage is not None])
         self._select()
 
@@ -153,10 +173,12 @@ class _Merge:
         parts = []
         for part in compound.parts:
             simple = self._settled(part.simple)
+            self.section = "rusage"
             if simple.rusage is not None and len(simple.rusage.groups) > 1:
                 raise ResreqError(
                     '"||" has no place in the parts of a compound requirement', word="||"
                 )
+            self.section = "cu"
             if simple.cu is not None and (simple.cu.balance or simple.cu.excl):
                 word = "balance" if simple.cu.balance else "excl"
                 raise ResreqError(
@@ -168,22 +190,24 @@ class _Merge:
     def _settled(self, simple: ast.Simple) -> ast.Simple:
         """Return a requirement with its names checked and its units written out."""
         schema = self.schema
-        select = simple.select
+        self.section, select = "select", simple.select
         if select is not None:
             select = settle_select(select, schema, self.power)
             parse_select(render_expression(select))  # conversions make it longer
-        order = []
+        self.section, order = "order", []
         for key in simple.order:
             name = schema.name(key.name)
             if schema.kind(name, "order") == "string":
                 raise ResreqError(f"{key.name} is no number, so it gives no order", word=key.name)
             order.append(ast.OrderKey(name, key.mark))
-        rusage = simple.rusage
+        self.section, rusage = "rusage", simple.rusage
         if rusage is not None:
             rusage = ast.Rusage(tuple(map(self._settled_group, rusage.groups)))
             _joined_rusage([rusage])
+        self.section = "cu"
         if simple.cu is not None:
             _check_compute_units(simple.cu, schema)
+        self.section = "affinity"
         if simple.affinity is not None:
             check_affinity(simple.affinity)
         return ast.Simple(
@@ -197,6 +221,7 @@ class _Merge:
         )
 
     def _settled_same(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        self.section = "same"
         for name in names:
             if name in self.schema.units:
                 raise ResreqError(

@@ -121,11 +121,12 @@ class Reader:
             least, most = parse_tasks(self.options.value("-n"))
             tasks = (least, most)
             self.note("n", "-n", f"{least} to {most} tasks")
+        nodes = 0
         if self.options.has("-nnodes"):
             nodes = parse_count(self.options.value("-nnodes"), option="-nnodes")
             self.result["nodes"] = nodes
             self.note("nodes", "-nnodes", f"{nodes} whole hosts, with all their slots")
-        found = read_requirement(texts, tasks, self.unit, self.cluster)
+        found = read_requirement(texts, tasks, self.unit, self.cluster, nodes)
         self.result |= {
             "n": list(found.n),
             "resreq": found.resreq,

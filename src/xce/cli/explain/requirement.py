@@ -10,7 +10,7 @@ from xce.model.config import ClusterConfig, ResourceConfig
 from xce.model.request import Request
 from xce.resreq import ast
 from xce.resreq.built import refuse_not_built
-from xce.resreq.compile import compile_tree
+from xce.resreq.compile import compile_tree, on_whole_hosts, told_in
 from xce.resreq.errors import NotBuiltError
 from xce.resreq.hosts import parse_hosts
 from xce.resreq.merge import merge_requirements
@@ -50,9 +50,16 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def read_requirement(
-    texts: list[str], tasks: tuple[int, int] | None, unit: str, cluster: Cluster
+    texts: list[str], tasks: tuple[int, int] | None, unit: str, cluster: Cluster, nodes: int = 0
 ) -> Reading:
     """Return what requirement texts say; resources that do not exist are only warned of.
+
+    Args:
+        texts: Those of ``-R``.
+        tasks: Those of ``-n``; None: not said.
+        unit: The unit of a bare ``mem``.
+        cluster: What there is.
+        nodes: ``-nnodes``; 0: not said.
 
     Raises:
         ResreqError: A text cannot be read, or does not fit together.
@@ -66,7 +73,10 @@ def read_requirement(
             warnings.append(f"no {what} is called {name!r}, as {section}[] says")
     missing: NotBuiltError | None = None
     try:
-        request = compile_tree(tree, tasks)
+        with told_in(texts):
+            request = compile_tree(tree, tasks)
+            if nodes:
+                on_whole_hosts(request, nodes)
         missing = refuse_not_built(request, config=_assumed(cluster), texts=texts)
     except NotBuiltError as error:
         request, missing = Request(*(tasks or (1, 1))), error

@@ -211,6 +211,34 @@ def test_a_mark_stands_below_the_column():
     assert text.endswith("mem>")
 
 
+@pytest.mark.parametrize(
+    ("words", "column"),
+    [
+        (["-R", "mem>1 rusage[mem=1:decay=1]"], 20),
+        (["-R", "rusage[lic=1, mem=1:duration=(1 2)]"], 15),
+        (["-R", "mem>1", "-R", "rusage[mem=(1 2):duration=(1 2 3)]"], 8),
+        (["-R", "rusage[mem=1:threshold=5, mem=2/job:threshold=6]"], 14),
+        (["-R", "mem>1 rusage[mem=1, mem=2]"], 14),
+        (["-R", "big rusage[big=1]"], 12),
+        (["-R", "mem>1 same[mem]"], 12),
+        (["-R", "hname!=h1 order[hname]"], 17),
+        (["-R", "cpu>1 rusage[cpu=1]"], 14),
+        (["-R", "hname!=h1 && hname"], 1),
+        (["-R", "{hname==h1} || {rusage[hname=2]}"], 24),
+        (["-nnodes", "2", "-R", "mem>1 span[ptile=2]"], 7),
+        (["-nnodes", "2", "-R", "1*{} + 1*{mem>1}"], 3),
+        (["-nnodes", "2", "-R", "{mem>1} || {}"], 1),
+        (["-nnodes", "2", "-R", "cu[type=host:balance]"], 14),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_at_its_column(words, column):
+    status, out, err = explained(*words, "./app")
+    assert (status, out) == (255, "")
+    assert f"column {column}" in err
+    _, text, mark = err.splitlines()
+    assert text[mark.index("^") :] == f"  {words[-1]}"[column + 1 :]
+
+
 def test_a_script_that_is_no_text_is_refused(tmp_path):
     script = tmp_path / "job"
     script.write_bytes(b"#BSUB -n 2\n\0")
