@@ -1,9 +1,11 @@
 """What a request asks for that it cannot have even of an idle cluster, told at once."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from xce.model.device import MPS_CONTROL, GpuWish, mps_of
-from xce.model.request import ClassKey
+from xce.model.request import ClassKey, Request
 from xce.resreq.gpu import SHARED
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Flags
@@ -29,7 +31,12 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     A necessary condition only: amounts against totals, not the shape of ``span[]``; what is wanted
     once for the job is not counted on hosts.
     """
-    return _lacking_program(state, key) or _shortage(state, key) or _lonely_daemon(key)
+    return (
+        _lacking_program(state, key)
+        or _shortage(state, key)
+        or _hostless_pool(state, key)
+        or _lonely_daemon(key)
+    )
 
 
 def _shortage(state: ClusterState, key: ClassKey) -> str:
@@ -94,12 +101,32 @@ def _lonely_daemon(key: ClassKey) -> str:
     )
 
 
+def _hostless_pool(state: ClusterState, key: ClassKey) -> str:
+    """Return that an amount of a pool for each host is taken once; empty: none could be more."""
+    for one in _all_of(key.request):
+        if one.one_host or one.hosts_max == 1 or one.tasks_max == 1:
+            continue
+        for amount in one.amounts:
+            if amount.per == "host" and amount.resource not in state.hosts.row:
+                return (
+                    f"{amount.resource} is a pool, which no host has: {amount.value}/host is taken "
+                    "once for the job, as /job"
+                )
+    return ""
+
+
 def _gpus(key: ClassKey) -> list[GpuWish | None]:
     """Return what the parts of a request say of GPUs."""
-    request = key.request
-    inner = [part.request for part in request.parts]
-    inner += [one.request for one in request.alternatives]
-    return [one.gpu for one in (request, *inner)]
+    return [one.gpu for one in _all_of(key.request)]
+
+
+def _all_of(request: Request) -> Iterator[Request]:
+    """Yield a request and all that it is made of."""
+    yield request
+    for part in request.parts:
+        yield part.request
+    for one in request.alternatives:
+        yield from _all_of(one.request)
 
 
 def tasks_text(count: int) -> str:
