@@ -44,6 +44,7 @@ DIALECT: Final = Dialect(
     packs_numbers=False,
     like="{} LIKE ?",
     quoted={"*": "%", "%": r"\%", "_": r"\_", "\\": "\\\\"},
+    is_far=True,
     text_of="EXPLAIN",
 )
 SCHEMA: Final = "xce_history"
