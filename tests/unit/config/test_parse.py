@@ -86,6 +86,8 @@ def test_a_queue_has_all_its_keys() -> None:
               active: no
               run_limit: 8h
               default_run_limit: 90m
+              idle: 0.15
+              idle_after: 30m
               tasks_min: 2
               tasks_max: 64
               mem_limit: 1.1G
@@ -108,6 +110,8 @@ def test_a_queue_has_all_its_keys() -> None:
             name="normal",
             default=True,
             priority=30,
+            idle_milli=150,
+            idle_after_us=30 * 60 * 1_000_000,
             description="for most jobs",
             active=False,
             run_limit_us=8 * HOUR_US,
@@ -219,6 +223,8 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
         ({"hosts": "- {<<: {names: a}}"}, "has no key '<<'"),
         ({"hosts": "- {? [a] : b}"}, "a key must be one word"),
         ({"queues": "- {name: a, run_limit: 60}"}, "'60' has no unit"),
+        ({"queues": "- {name: a, idle: 1.5}"}, "1.5 is no share: expected 0.001 to 1"),
+        ({"queues": "- {name: a, idle: 0}"}, "0 is no share"),
         ({"queues": "- {name: a, mem_limit: 60}"}, "'60' has no unit"),
         ({"queues": "- {name: a, default: maybe}"}, "expected true or false"),
         ({"queues": "- {name: a}\n- {name: a, default: true}"}, "'a' is defined twice"),
