@@ -14,6 +14,7 @@ from xce.model.config import (
     ShareConfig,
 )
 from xce.model.errors import ConfigError
+from xce.model.ids import HOUR_US, MINUTE_US
 
 HOUR_US = 3_600_000_000
 
@@ -86,8 +87,6 @@ def test_a_queue_has_all_its_keys() -> None:
               active: no
               run_limit: 8h
               default_run_limit: 90m
-              idle: 0.15
-              idle_after: 30m
               tasks_min: 2
               tasks_max: 64
               mem_limit: 1.1G
@@ -110,8 +109,6 @@ def test_a_queue_has_all_its_keys() -> None:
             name="normal",
             default=True,
             priority=30,
-            idle_milli=150,
-            idle_after_us=30 * 60 * 1_000_000,
             description="for most jobs",
             active=False,
             run_limit_us=8 * HOUR_US,
@@ -136,6 +133,13 @@ def test_a_queue_has_all_its_keys() -> None:
             load_sched={"r1m": 2_500, "ut": 805, "io": 100_000, "mem": 4_096_000, "tmp": 500_000},
         ),
     )
+
+
+def test_a_queue_says_when_its_jobs_are_unusual() -> None:
+    keys = "overrun: 9h, underrun: 2m, idle: 0.15, idle_after: 30m"
+    (queue,) = parse(queues=f"- {{name: a, default: true, {keys}}}").queues
+    assert (queue.overrun_us, queue.underrun_us) == (9 * HOUR_US, 2 * MINUTE_US)
+    assert (queue.idle_milli, queue.idle_after_us) == (150, 30 * MINUTE_US)
 
 
 def test_the_only_queue_is_the_default() -> None:
