@@ -16,8 +16,6 @@ from xce.model.config import (
 from xce.model.errors import ConfigError
 from xce.model.ids import HOUR_US, MINUTE_US
 
-HOUR_US = 3_600_000_000
-
 
 def problems(**files: str) -> str:
     """Return the message for files named by keyword: ``hosts=...`` is ``hosts.yaml``."""
