@@ -230,8 +230,8 @@ def _value_of(name: str, number: HostNumber, table: HostTable) -> int | str | No
         case "maxmem":
             return int(table.total[1, number])
         case "ngpus" | "ngpus_physical":
-            host = table.devices.hosts[number]
-            return sum(not host.is_split(place) for place in range(len(host.devices)))
+            own = table.devices.hosts[number]
+            return sum(not own.is_split(place) for place in range(len(own.devices)))
         case _:
             return table.attributes(number).get(name)
 
