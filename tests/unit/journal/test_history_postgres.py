@@ -321,6 +321,14 @@ def test_a_writer_keeps_its_turn_while_it_has_nothing_to_write(store):
     first.close()
 
 
+def test_a_renewal_does_not_take_back_what_was_given_up(store):
+    first = write_postgres(store, lease_s=0.3)
+    depose(store)  # as `close` does; a renewal may be on its way
+    threading.Event().wait(0.5)
+    HistoryWriter(store).close()
+    first.close()
+
+
 def test_closing_leaves_no_thread_behind(store):
     before = {thread.name for thread in threading.enumerate()}
     writer, reader = HistoryWriter(store), HistoryReader(store)
