@@ -312,7 +312,9 @@ def usage_page(
         shared = shared_halves(writer, past)
         for element in _elements(reader, past, item):
             queue = queues.get(past.at(element.index).key.queue)
-            element.exceptions = exceptions_of(queue, element.start_at, element.end_at, 0)
+            element.exceptions = exceptions_of(
+                queue, element.start_at, element.end_at, 0, element.cpu_s
+            )
             rows += map(msgspec.Raw, writer.render([element], shared(element.index)))
     last = ".".join(map(str, found[limit - 1].cursor)) if more else None
     return HistoryPage(tuple(rows), next=last)
