@@ -5,7 +5,7 @@ from job_rows import NOW, ended, make_host_reason, make_reason, make_row, runnin
 
 from xce.cli.lsf import bacct, bjobs, bkill, bsub, btop
 from xce.cli.lsf.bjobs import exit_status
-from xce.cli.lsf.jobs_fields import FIELDS, View, limit_text, size_text
+from xce.cli.lsf.jobs_fields import FIELDS, SIZED, View, limit_text, size_text
 from xce.cli.lsf.jobs_format import parse_format
 from xce.cli.lsf.jobs_long import render_long, wrap
 from xce.cli.lsf.jobs_query import id_groups, matches
@@ -341,6 +341,72 @@ def test_sizes_and_limits_are_lsfs():
         "4 G",
         "26.7 G",
     ]
+
+
+SIZED_ROW = {
+    "mem_limit_kib": 3 << 19,
+    "max_mem_mib": 1536.0,
+    "limits": {
+        "swap_limit_kib": 3 << 19,
+        "stack_limit_kib": 3 << 19,
+        "core_limit_kib": 3 << 19,
+    },
+}
+UNKNOWN_SIZES = {"mem", "avg_mem", "swap", "hrusage"}
+"""Fields that take a unit and that jobs have no value of."""
+
+
+@pytest.mark.parametrize("name", sorted(SIZED - UNKNOWN_SIZES))
+def test_every_field_that_takes_a_unit_is_shown_in_it(name):
+    row = running(**SIZED_ROW)
+    words = ["-noheader", "-o", f"{name}::G {name}::MB {name}::S delimiter=','"]
+    gigabytes, megabytes, plain = out_of(words, row).rstrip().split(",")
+    assert (gigabytes, megabytes) == ("1.50G", "1536.00M")
+    assert plain.replace(" ", "") == "1.5G"
+    environ = {"LSB_UNIT_FOR_JOBS_DISPLAY": "MB"}
+    assert out_of(["-noheader", "-o", name], row, environ=environ) == "1536.00M\n"
+
+
+def test_no_core_dumps_are_shown_in_a_unit_too():
+    row = running(limits={"core_limit_kib": 0})
+    assert out_of(["-noheader", "-o", "corelimit corelimit::M"], row) == "0 K 0.00M\n"
+
+
+@pytest.mark.parametrize(
+    ("notices", "texts"),
+    [
+        ([], []),
+        (["start"], ["Notify when job begins"]),
+        (["done", "exit"], ["Notify when job ends"]),
+        (["exit"], ["Notify when job exits"]),
+        (["start", "done", "exit"], ["Notify when job begins", "Notify when job ends"]),
+    ],
+)
+def test_the_long_form_tells_of_mail(notices, texts):
+    lines = render_long(make_row(notices=notices), NOW, wrapped=False, with_year=False)
+    statement = next(line for line in lines if "Submitted from host" in line)
+    assert [part for part in statement.rstrip(";").split(", ") if "Notify" in part] == texts
+
+
+def test_the_long_form_has_the_order_of_lsf():
+    row = make_row(
+        app="fluid", user_group="chem", group="/a", mail_to="a@b", priority=5, notices=["start"],
+        exclusive=True, rerunnable=True, tasks_min=2, tasks_max=2, resreq_asked="span[hosts=1]",
+        dependency="done(1)", login_shell="/bin/sh", pre_exec="pre", post_exec="post",
+        hosts_asked="n1", named=True,
+    )  # fmt: skip
+    lines = render_long(row, NOW, wrapped=False, with_year=False)
+    heads = [part.split(" <")[0] for part in lines[1].split(", ")]
+    assert heads == [
+        "Job", "Job Name", "User", "Project", "Application", "User Group", "Job Group", "Mail",
+        "Status", "Queue", "Job Priority", "Command",
+    ]  # fmt: skip
+    asked = [part.split(" <")[0] for part in lines[2].rstrip(";").split(", ")]
+    assert asked[asked.index("Notify when job begins") :] == [
+        "Notify when job begins", "Re-runnable", "Exclusive Execution", "2 Task(s)",
+        "Requested Resources", "Dependency Condition", "Login Shell", "Pre-execute Command",
+        "Post-execute Command", "Specified Hosts",
+    ]  # fmt: skip
 
 
 def test_wrapped_statements_can_be_joined_again():
