@@ -17,6 +17,7 @@ from job_rows import (
     make_queue,
     make_reason,
     make_row,
+    make_usage,
     running,
     utc,  # noqa: F401 - a fixture
 )
@@ -218,7 +219,14 @@ def test_the_long_form_says_everything_that_was_asked_for():
             index=7,
             array="1-9",
             hosts=[[f"host{n}", n + 1] for n in range(10)],
-            max_mem_mib=41,
+            usage=make_usage(
+                mem_mib=5324.8,
+                max_mem_mib=5325.1,
+                swap_mib=32.0,
+                threads=130,
+                pids=list(range(6395, 6425)),
+                unknown=["host3", "host9"],
+            ),
         ),
         ended(
             "EXIT",

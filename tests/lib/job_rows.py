@@ -54,6 +54,7 @@ def make_row(**members):
         "cpu_s": None,
         "max_mem_mib": None,
         "pid": None,
+        "usage": None,
         "run_limit_s": None,
         "estimate_s": None,
         "mem_limit_kib": None,
@@ -120,9 +121,18 @@ def make_pending(jobid, *host_reasons, main=(), **members):
     return make_row(jobid=jobid, reason=make_reason(*main, *lines, hosts=hosts), **members)
 
 
+def make_usage(**members):
+    """Return what a running job uses now."""
+    usage = {
+        "at": AT + 3595, "cpu_s": 12.34, "mem_mib": 40.2, "max_mem_mib": 41.0, "avg_mem_mib": 38.7,
+        "swap_mib": 0.0, "threads": 3, "pids": [6395, 6396], "unknown": [],
+    }  # fmt: skip
+    return usage | members
+
+
 def running(**members):
-    members = {"hosts": [["n060", 1]], **members}
-    return make_row(stat="RUN", start_at=AT + 5, attempt=1, cpu_s=12.34, pid=6395, **members)
+    members = {"hosts": [["n060", 1]], "usage": make_usage(), **members}
+    return make_row(stat="RUN", start_at=AT + 5, attempt=1, pid=6395, **members)
 
 
 def ended(stat="DONE", **members):

@@ -24,7 +24,7 @@ from xce.journal.history_reader import HistoryReader
 from xce.model.job import Owner
 from xce.net.allowlist import Gate
 from xce.net.frame import FrameReader, encode_frame
-from xce.net.message import Answer, Ask, OutputChunk
+from xce.net.message import Answer, Ask, HostUsage, OutputChunk
 from xce.testing.builders import cluster
 
 
@@ -44,6 +44,7 @@ class FakeLink:
         self.holds_entries = False
         self.terminal_asks, self.terminal_pieces = [], []
         self.read_requests = []
+        self.usage, self.usage_asked = {}, []
         self.gate = Gate("apiserver", "front")
 
     async def ask(self, command, *, by, basis, repeatable=True, origin=""):
@@ -84,6 +85,11 @@ class FakeLink:
             return OutputChunk(1, b"", 0, "no such file")
         piece = content[request.offset : request.offset + request.limit]
         return OutputChunk(1, piece, len(content))
+
+    async def read_usage(self, make):
+        request = make(1)
+        self.usage_asked.append(request.host)
+        return HostUsage(1, self.usage.get(request.host, ()))
 
     async def ask_terminal(self, make):
         request = make(1)

@@ -41,7 +41,8 @@ RULES: Final[tuple[tuple[str, str], ...]] = (
     (r"(ligible pending time \(seconds\):) +\d+", r"\1 N"),
     # what a job used
     (r"\b\d{3}:\d\d:\d\d\.\d\d\b", "CPU"),
-    (r"(\bCPU - +- +)\d+ *", r"\1PID "),
+    # The host may not have said yet what it uses.
+    (r"(\bCPU )(?:\d+ +\d+|- +-) +\d+(?:,\d+)* *", r"\1MEM SWAP PIDS "),
     (r"(CPU time used is )[\d.]+", r"\1N"),
     (r"((?:CPU|Run|Turnaround) time : +)[\d.]+", r"\1N"),
     (r"((?:Max|Average) (?:Memory|Processes|Threads) : +)(?:[\d.]+( MB)?|-)", r"\1N\2"),

@@ -23,6 +23,7 @@ from xce.apiserver.problems import ProblemError, denied, from_refusal, make_prob
 from xce.apiserver.replica import Replica
 from xce.apiserver.submission import SubmissionCompiler
 from xce.apiserver.tokens import KEY_BYTES, Tokens
+from xce.apiserver.usage import UsageDesk
 from xce.apiserver.waits import JobWaits
 from xce.apiserver.watch import Watchers
 from xce.journal.history_reader import HistoryReader
@@ -146,6 +147,7 @@ class Backend:
         self.past_desk = PastDesk(self.site.past_command, log)
         self.watchers = Watchers(replica)
         self.copies = Copies()
+        self.usage = UsageDesk(link, now)
         self.is_stopping = False
         """Whether connections end because this apiserver does."""
         self.tasks: set[asyncio.Task[None]] = set()

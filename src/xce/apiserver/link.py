@@ -36,12 +36,14 @@ from xce.net.message import (
     CaughtUp,
     FetchBlobs,
     Hello,
+    HostUsage,
     JournalTrouble,
     Message,
     OutputChunk,
     Ping,
     Pong,
     ReadOutput,
+    ReadUsage,
     SnapshotPart,
     TerminalAsk,
     TerminalPiece,
@@ -54,6 +56,8 @@ AWAY_S: Final = 10.0
 """How long a write waits for the controller."""
 ANSWER_S: Final = 60.0
 RETRY_AFTER_S: Final = 1
+_USAGE_SINCE: Final = 2
+"""The protocol whose controllers pass on what running jobs use."""
 UNDECIDED_S: Final = 2.0
 """So long a write waits for a journal that cannot be written, before it is told so."""
 
@@ -81,6 +85,10 @@ class Link(Protocol):
 
     async def read_output(self, make: Callable[[int], ReadOutput]) -> OutputChunk:
         """Read a piece of a job's output from its host."""
+        ...
+
+    async def read_usage(self, make: Callable[[int], ReadUsage]) -> HostUsage:
+        """Have a host say what runs there uses."""
         ...
 
     async def ask_terminal(self, make: Callable[[int], TerminalAsk]) -> TerminalPiece:
@@ -298,6 +306,16 @@ class ControllerLink:
         assert isinstance(answer, OutputChunk)
         return answer
 
+    async def read_usage(self, make: Callable[[int], ReadUsage]) -> HostUsage:
+        """Have a host say what runs there uses.
+
+        Raises:
+            ProblemError: The controller is away, or of an earlier release.
+        """
+        answer = await self._request(make, since=_USAGE_SINCE)
+        assert isinstance(answer, HostUsage)
+        return answer
+
     async def ask_terminal(self, make: Callable[[int], TerminalAsk]) -> TerminalPiece:
         """Read from a job's terminal, or type at it; a repeat changes nothing.
 
@@ -321,10 +339,13 @@ class ControllerLink:
             raise ProblemError(make_problem(INTERNAL, text, status=500))
         return dict(answer.blobs).get(digest)
 
-    async def _request(self, make: Callable[[int], Message]) -> Message:
+    async def _request(self, make: Callable[[int], Message], *, since: int = 1) -> Message:
+        """Return the answer to a question that controllers know since a protocol."""
         deadline = time.monotonic() + self._away_s
         while True:
             peer = await self._reach(deadline)
+            if peer.protocol < since:
+                raise _away("the controller is of an earlier release")
             try:
                 return await self._requests.request(peer, make, timeout_s=ANSWER_S)
             except ConnectionLostError:

@@ -20,6 +20,7 @@ from xce.apiserver.rows import (
     Element,
     Listing,
 )
+from xce.apiserver.usage import Told, UsageDesk
 from xce.apiserver.veil import Sees
 from xce.control.dependency import matches
 from xce.journal.history_reader import HistoryReader
@@ -60,6 +61,8 @@ class Query(msgspec.Struct, frozen=True):
     by_id: bool = False
     host_names: bool = False
     """Whether reasons are to say which hosts they are about."""
+    usage: bool = False
+    """Whether hosts are asked what running jobs use."""
     fields: tuple[str, ...] = ()
     limit: int = 0
     """0: all."""
@@ -162,6 +165,7 @@ def parse_query(values: dict[str, str], *, caller: str) -> Query:
         refs=parse_refs(values["ids"]) if by_id else (),
         by_id=by_id,
         host_names=parse_flag(values, "host_names"),
+        usage=parse_flag(values, "usage"),
         fields=parse_fields(values.get("fields", "")),
         limit=limit,
         cursor=parse_cursor(values["cursor"]) if values.get("cursor") else (0, -1),
@@ -209,6 +213,7 @@ class JobLister:
         query: What is asked for.
         now_us: The time now.
         sees: Which jobs may be shown, by owner, queue and project; None: all.
+        desk: Has hosts say what running jobs use.
     """
 
     def __init__(
@@ -219,6 +224,7 @@ class JobLister:
         now_us: Micros,
         *,
         sees: Sees = None,
+        desk: UsageDesk | None = None,
     ) -> None:
         self.seq = replica.seq
         self.missing: list[str] = []
@@ -230,6 +236,9 @@ class JobLister:
         self._writer = RowWriter(query.fields)
         self._now_us = now_us
         self._sees = sees
+        self._desk = desk if query.usage and self._writer.has_usage else None
+        self._usage: dict[str, Told] = {}
+        """What hosts say, for the jobs of one slice."""
         is_named = query.host_names and self._writer.has_reason
         self._naming = Allowance() if is_named else None
         self._shared: dict[tuple[int, int], bytes] = {}
@@ -251,6 +260,7 @@ class JobLister:
         jobs = self._candidates()
         for start in range(0, len(jobs), SLICE):
             rows: list[bytes] = []
+            await self._measure(jobs[start : start + SLICE])
             listing = self._listing()
             for job_id in jobs[start : start + SLICE]:
                 job = self._replica.state.jobs.get(job_id)
@@ -260,7 +270,7 @@ class JobLister:
             yield rows
 
     def _listing(self) -> Listing:
-        return Listing(
+        listing = Listing(
             self._replica.state,
             self._replica.gangs,
             now_us=self._now_us,
@@ -270,6 +280,18 @@ class JobLister:
             naming=self._naming,
             sees=self._sees,
         )
+        listing.usage = self._usage
+        return listing
+
+    async def _measure(self, jobs: list[JobId]) -> None:
+        """Have the hosts of jobs say what they use."""
+        if self._desk is None:
+            return
+        state = self._replica.state
+        found = [state.jobs[job] for job in jobs if job in state.jobs]
+        attempts = [one for job in found if self._matches(job) for one in (job.live or {}).values()]
+        hosts = {host for attempt in attempts for host in attempt.hosts}
+        self._usage = await self._desk.look([state.hosts.names[host] for host in sorted(hosts)])
 
     def _candidates(self) -> list[JobId]:
         """Return the ids of the jobs that may be shown, rising."""
@@ -386,6 +408,7 @@ class JobLister:
             rows: list[bytes] = []
             part = jobs[start : start + SLICE]
             await self._look_up({job: wanted[job] for job in part})
+            await self._measure(part)
             listing = self._listing()
             for job_id in part:
                 if not self._add_named(rows, listing, job_id, wanted[job_id]):

@@ -30,7 +30,15 @@ from xce.model.command import Command
 from xce.model.entry import Entry
 from xce.model.ids import JobId, Micros
 from xce.model.job import Owner
-from xce.net.message import Answer, OutputChunk, ReadOutput, TerminalAsk, TerminalPiece
+from xce.net.message import (
+    Answer,
+    HostUsage,
+    OutputChunk,
+    ReadOutput,
+    ReadUsage,
+    TerminalAsk,
+    TerminalPiece,
+)
 from xce.state.rights import Rights
 
 _SLICE: Final = 1_000
@@ -88,6 +96,10 @@ class _NoLink(Link):
         raise _unanswerable()
 
     async def read_output(self, make: Callable[[int], ReadOutput]) -> OutputChunk:
+        """Refuse."""
+        raise _unanswerable()
+
+    async def read_usage(self, make: Callable[[int], ReadUsage]) -> HostUsage:
         """Refuse."""
         raise _unanswerable()
 

@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 
 from xce.apiserver.call import Call
+from xce.apiserver.listing import parse_flag
 from xce.apiserver.problems import Problem, ProblemError, make_problem, refused
 from xce.model.config import ClusterConfig
 from xce.model.ids import Micros
@@ -117,6 +118,9 @@ class PastDesk:
         if at_us > now_us:
             raise refused(RefusalCode.BAD_REQUEST, f"at={text}: is yet to come")
         query = {name: value for name, value in call.query.items() if name != "at"}
+        if parse_flag(query, "usage"):
+            text = "usage=1: what running jobs use is known of the present only: leave out at="
+            raise refused(RefusalCode.BAD_REQUEST, text)
         caller = call.caller
         owner = caller.owner
         given = PastRequest(

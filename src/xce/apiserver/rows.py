@@ -4,6 +4,7 @@ A row has two halves: what all jobs of one spec and class have alike is rendered
 answer, the rest for each row.
 """
 
+from collections.abc import Mapping
 from copy import copy
 from typing import Final
 
@@ -17,6 +18,7 @@ from xce.apiserver.processor_rows import JobProcessorsRow, job_processors_rows
 from xce.apiserver.reason_rows import ReasonRow, name_hosts, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.role_rows import ProofRow, RoleRow, proof_rows, role_rows
+from xce.apiserver.usage import Told, UsageRow, usage_row
 from xce.apiserver.veil import Sees, veiled
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, JobId, Micros
@@ -89,6 +91,8 @@ class Element(msgspec.Struct, gc=False):
     exceptions: tuple[str, ...] = ()
     """``overrun`` or ``underrun``: it runs longer, or has run shorter, than those of its queue
     shall."""
+    usage: UsageRow | None = None
+    """What it uses now; only where it was asked for, and its hosts have said."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -156,6 +160,8 @@ class Listing:
         sees: Sees = None,
     ) -> None:
         self._sees = sees
+        self.usage: Mapping[str, Told] = {}
+        """What hosts say that is used there."""
         self._with_spans = with_spans
         self._excluder = Excluder(state, naming) if naming is not None else None
         self._spans: Spans | None = ()
@@ -351,6 +357,9 @@ class Listing:
         )
         if job.requeues:
             self._note_requeue(element, job, position)
+        if self.usage:
+            key = job.id, element.index, attempt.number
+            element.usage = usage_row((name for name, _ in element.hosts), key, self.usage)
         return element
 
     def _add_ended(self, found: list[tuple[int, Element]], job: Job, among: Ranges | None) -> None:

@@ -11,6 +11,7 @@ from xce.apiserver.fields import RowWriter
 from xce.apiserver.past_rows import past_elements
 from xce.apiserver.problems import refused
 from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s, render_indices
+from xce.apiserver.usage import Told
 from xce.apiserver.veil import Sees
 from xce.jobspec.render import Standing
 from xce.journal.past import PastJob
@@ -55,6 +56,7 @@ class Subject:
         self.job_id = job_id
         self.index = index
         self.sees: Sees = None
+        self._usage: dict[str, Told] = {}
         self._backend = backend
         self.job: Job | None = None if past is not None else backend.replica.state.jobs.get(job_id)
         self.past = past
@@ -193,7 +195,16 @@ class Subject:
             among = self.job.positions(self.index, self.index)
         replica = self._backend.replica
         listing = Listing(replica.state, replica.gangs, now_us=self._backend.now_us, sees=self.sees)
+        listing.usage = self._usage
         return listing.elements(self.job, among)
+
+    async def measure(self) -> None:
+        """Have its hosts say what it uses, where one element is meant that runs."""
+        attempt = (self.job.live or {}).get(self._position or 0) if self.job is not None else None
+        if attempt is None or (self.is_array and self.index == WHOLE):
+            return
+        names = self._backend.replica.state.hosts.names
+        self._usage = await self._backend.usage.look([names[host] for host in attempt.hosts])
 
     def launch_faults(self) -> list[str]:
         """Return a sentence for each host that the job avoids: why a start failed there."""

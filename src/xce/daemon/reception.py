@@ -7,7 +7,7 @@ counted and logged.
 import asyncio
 import pwd
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from xce.daemon.host_token import digest_of
 from xce.daemon.links import FollowerLink, WholeSource, WorkerLink
 from xce.daemon.relays import Relays
 from xce.daemon.terminal_relays import TerminalRelays
+from xce.daemon.usage_relays import UsageRelays
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import (
     AdoptStrangers,
@@ -50,6 +51,12 @@ from xce.net.task_relays import TaskRelays, host_asked
 HISTORY_DELAY_S: Final = 0.05
 FILE_PACE_S: Final = 0.002
 """Between two pieces of files, of 64 KiB: some 30 MB/s in all are carried between hosts."""
+
+
+_Relayed: TypeAlias = (
+    m.ReadOutput | m.OutputChunk | m.ReadUsage | m.HostUsage | m.TerminalAsk | m.TerminalPiece
+)
+"""What is asked of a worker, and its answers."""
 
 
 class _Guest(NamedTuple):
@@ -86,6 +93,7 @@ class Reception:
         self._guests: dict[Peer, _Guest] = {}
         self._relays = Relays()
         self._terminals = TerminalRelays()
+        self._usage = UsageRelays()
         self._tasks = TaskRelays()
         self._files = Pacer(FILE_PACE_S, lambda s, do: asyncio.get_running_loop().call_later(s, do))
         shell.on_durable = self._tasks.settle
@@ -181,10 +189,8 @@ class Reception:
 
         return listen
 
-    def _relay(
-        self, peer: Peer, message: m.ReadOutput | m.OutputChunk | m.TerminalAsk | m.TerminalPiece
-    ) -> None:
-        """Pass on what is asked of a worker, or its answer."""
+    def _relay(self, peer: Peer, message: _Relayed) -> None:
+        """Pass on a question or an answer."""
         match message:
             case m.OutputChunk():
                 self._relays.answer(peer, message)
@@ -194,6 +200,10 @@ class Reception:
                 self._relays.ask(peer, message, self._worker_of(message.host))
             case m.TerminalAsk():
                 self._terminals.ask(peer, message, self._worker_of(message.host))
+            case m.ReadUsage():
+                self._usage.ask(peer, message, self._worker_of(message.host))
+            case m.HostUsage():
+                self._usage.answer(peer, message)
 
     def _worker_of(self, host: str) -> Peer | None:
         link = self._shell.workers.get(host)
@@ -211,7 +221,10 @@ class Reception:
                 self._note_stored()
             case m.FetchBlobs():
                 self._send_blobs(guest, message)
-            case m.ReadOutput() | m.OutputChunk() | m.TerminalAsk() | m.TerminalPiece():
+            case (
+                m.ReadOutput() | m.OutputChunk() | m.ReadUsage() | m.HostUsage()
+                | m.TerminalAsk() | m.TerminalPiece()
+            ):  # fmt: skip
                 self._relay(peer, message)
             case m.ListKeys():
                 peer.send(self._key_list(message))
@@ -383,6 +396,7 @@ class Reception:
         self.doorkeeper.forget(peer)
         self._relays.drop(peer)
         self._terminals.drop(peer)
+        self._usage.drop(peer)
         self._tasks.drop(peer)
 
     # Workers.

@@ -79,7 +79,7 @@ SMALL_FRAME_MAX: Final = 64 * 1024
 
 ALLOWED: Final[Mapping[str, Rights]] = {
     "apiserver": Rights(
-        (m.Ask, m.Follow, m.ReadOutput, m.TerminalAsk, m.FetchBlobs, m.Ping),
+        (m.Ask, m.Follow, m.ReadOutput, m.ReadUsage, m.TerminalAsk, m.FetchBlobs, m.Ping),
         OF_USERS,
         speaks_for_users=True,
     ),
@@ -89,6 +89,7 @@ ALLOWED: Final[Mapping[str, Rights]] = {
             m.Observe,
             m.FetchBlobs,
             m.OutputChunk,
+            m.HostUsage,
             m.TerminalPiece,
             m.TaskAsk,
             m.TaskPiece,
@@ -107,6 +108,7 @@ ALLOWED: Final[Mapping[str, Rights]] = {
             m.Ask,
             m.Follow,
             m.ReadOutput,
+            m.ReadUsage,
             m.TerminalAsk,
             m.FetchBlobs,
             m.ListKeys,

@@ -8,6 +8,7 @@ from xce.net.frame import WireError
 from xce.net.message import (
     Answer,
     Blobs,
+    HostUsage,
     KeyList,
     Message,
     OutputChunk,
@@ -91,7 +92,7 @@ class Requests:
             Whether it is a kind of message that answers; a late one answers nobody.
         """
         if not isinstance(
-            message, Answer | Blobs | OutputChunk | TerminalPiece | KeyList | PeerList
+            message, Answer | Blobs | OutputChunk | HostUsage | TerminalPiece | KeyList | PeerList
         ):
             return False
         waiting = self._waiting.pop(message.id, None)

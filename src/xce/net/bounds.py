@@ -21,6 +21,7 @@ from xce.model.observation import (
     Reported,
 )
 from xce.model.processor import PROCESSORS_MAX, Processor
+from xce.model.usage import AttemptUse
 from xce.net.bounds_launch import is_launch
 
 ITEMS_MAX: Final = 1_000_000
@@ -120,6 +121,23 @@ def _refuse_reported(seen: Reported) -> str:
         return "a checkpoint is out of bounds"
     if len(seen.told) > TOLD_MAX or not all(map(_is_told, seen.told)):
         return "what is told of an attempt is out of bounds"
+    return ""
+
+
+def refuse_usage(rows: Sequence[AttemptUse]) -> str:
+    """Return what is out of bounds in what attempts use; empty: nothing is."""
+    if len(rows) + sum(len(row.pids) for row in rows) > ITEMS_MAX:
+        return "there are too many attempts or processes"
+    if not _are_places((row.job, row.index, row.attempt) for row in rows):
+        return "an attempt has no number that can be one"
+    for row in rows:
+        counts = (
+            row.mem_kib, row.max_mem_kib, row.avg_mem_kib, row.swap_kib, row.threads, row.pid,
+            *row.pids,
+        )  # fmt: skip
+        is_count = min(counts) >= 0 and max(counts) <= COUNT_MAX
+        if not (is_count and 0 <= row.cpu_us <= ID_MAX):
+            return "what an attempt uses is out of bounds"
     return ""
 
 

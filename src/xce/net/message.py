@@ -19,6 +19,7 @@ from xce.model.observation import Observation
 from xce.model.refusal import Refusal
 from xce.model.task import FileOrder, FileSeen, PartSeen, TaskFault, TaskOrder, TaskSeen
 from xce.model.trust import PEER_ROLES, TEST, HostToken, RevokedKey, TrustedKey
+from xce.model.usage import AttemptUse
 
 PROTOCOL: Final = 2
 """What is spoken here."""
@@ -194,6 +195,25 @@ class OutputChunk(msgspec.Struct, frozen=True, tag="output-chunk", array_like=Tr
     size: int
     error: str = ""
     """Not empty: why there is nothing to read (no such file, host not connected, ...)."""
+
+
+class ReadUsage(msgspec.Struct, frozen=True, tag="read-usage", array_like=True):
+    """Tell what the attempts that run on ``host`` use; relayed by the controller.
+
+    Since protocol 2.
+    """
+
+    id: int
+    host: str
+
+
+class HostUsage(msgspec.Struct, frozen=True, tag="host-usage", array_like=True):
+    """Answer to `ReadUsage`. Since protocol 2."""
+
+    id: int
+    rows: tuple[AttemptUse, ...] = ()
+    error: str = ""
+    """Not empty: why nobody knows."""
 
 
 class TerminalAsk(msgspec.Struct, frozen=True, tag="terminal-ask", array_like=True):
@@ -379,6 +399,8 @@ Message: TypeAlias = (
     | Blobs
     | ReadOutput
     | OutputChunk
+    | ReadUsage
+    | HostUsage
     | TerminalAsk
     | TerminalPiece
     | TaskAsk

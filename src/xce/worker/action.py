@@ -12,6 +12,7 @@ import msgspec
 from xce.model.effect import Launch
 from xce.model.ids import Index, JobId, Micros
 from xce.model.observation import AttemptEnded
+from xce.model.usage import AttemptUse
 
 Key: TypeAlias = tuple[JobId, Index, int]
 """``(job, index, attempt)``."""
@@ -388,9 +389,18 @@ class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
     error: str
 
 
+class Uses(msgspec.Struct, frozen=True, tag="uses", array_like=True):
+    """What the attempts that run use."""
+
+    id: int
+    rows: tuple[AttemptUse, ...]
+
+
 News: TypeAlias = (
     Started | Ended | MainOver | Suspended | Frozen | Checkpointed | Usage | Appended | TerminalLost
 )
 """What the host state machine is told."""
-Event: TypeAlias = News | Greeting | Present | Listed | Piece | TerminalRead | Led | TaskTold
+Answer: TypeAlias = Piece | TerminalRead | TaskTold | Uses
+"""What it says when it was asked."""
+Event: TypeAlias = News | Greeting | Present | Listed | Led | Answer
 """What the shepherd says."""

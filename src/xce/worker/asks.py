@@ -21,11 +21,13 @@ from xce.net import message as m
 from xce.worker import order as o
 from xce.worker import streams
 from xce.worker.accounts import Accounts
-from xce.worker.action import Key, Piece, TaskTold, TerminalRead
+from xce.worker.action import Answer, Key, Piece, TaskTold, TerminalRead, Uses
 from xce.worker.link import Shepherding
 from xce.worker.store import Store
 
 _READ_MAX: Final = 1024 * 1024
+_USES_SINCE: Final = 3
+"""What `Shepherding.orders` is since shepherds tell what attempts use."""
 AGAIN: Final = "the host's shepherd was restarted; try again"
 
 Say: TypeAlias = Callable[[m.Message], object]
@@ -50,6 +52,7 @@ class Asks:
         self._reads: dict[int, int] = {}
         self._terminals: dict[int, int] = {}
         self._tasks: dict[int, int] = {}
+        self._uses: dict[int, int] = {}
 
     def read(self, ask: m.ReadOutput) -> None:
         """Let the shepherd read a piece of a job's output, as the job's user."""
@@ -99,7 +102,18 @@ class Asks:
         number = self._note(self._tasks, ask_id)
         self._link.send(o.OrderFrame([o.TaskOrder(number, key, fields)], {}))
 
-    def take(self, event: Piece | TerminalRead | TaskTold) -> None:
+    def read_usage(self, ask: m.ReadUsage) -> None:
+        """Let the shepherd tell what attempts use."""
+        if not self._link.is_ready:
+            self._say(m.HostUsage(ask.id, error=f"host {ask.host} is just starting"))
+        elif self._link.orders < _USES_SINCE:
+            text = f"the shepherd of host {ask.host} is of an earlier release"
+            self._say(m.HostUsage(ask.id, error=text))
+        else:
+            order = o.UsesOrder(self._note(self._uses, ask.id))
+            self._link.send(o.OrderFrame([order], {}))
+
+    def take(self, event: Answer) -> None:
         """Pass on an answer."""
         match event:
             case Piece():
@@ -116,6 +130,10 @@ class Asks:
                             event.is_over, event.error,
                         )
                     )  # fmt: skip
+            case Uses(number, rows):
+                ask_id = self._uses.pop(number, None)
+                if ask_id is not None:
+                    self._say(m.HostUsage(ask_id, rows))
             case TaskTold():
                 ask_id = self._tasks.pop(event.id, None)
                 if ask_id is not None:
@@ -129,8 +147,9 @@ class Asks:
             self._say(m.TerminalPiece(ask_id, 0, b"", error=AGAIN))
         for ask_id in self._tasks.values():
             self._say(m.TaskPiece(ask_id, TaskFault.AWAY, AGAIN))
-        for asked in (self._reads, self._terminals, self._tasks):
-            asked.clear()
+        for ask_id in self._uses.values():
+            self._say(m.HostUsage(ask_id, error=AGAIN))
+        self.leave_controller()
 
     def leave_controller(self) -> None:
         """Note that who asked hears no answer any more.
@@ -138,7 +157,7 @@ class Asks:
         Another controller counts anew: what is answered late would be taken for the answer to what
         it asks.
         """
-        for asked in (self._reads, self._terminals, self._tasks):
+        for asked in (self._reads, self._terminals, self._tasks, self._uses):
             asked.clear()
 
     def _note(self, asked: dict[int, int], ask_id: int) -> int:

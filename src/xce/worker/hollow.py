@@ -20,12 +20,21 @@ from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.model.observation import HOLLOW
+from xce.model.usage import AttemptUse
 from xce.worker import action as a
 from xce.worker.action import Listing
 from xce.worker.clock import boot_us, clock_us
 from xce.worker.ending import STEP_KILL
 from xce.worker.link import PROTOCOL, OnEvents, OnList, ShepherdList
-from xce.worker.order import AppendOrder, CheckpointOrder, OrderFrame, ReadOrder, SpawnOrder
+from xce.worker.order import (
+    AppendOrder,
+    CheckpointOrder,
+    OrderFrame,
+    ReadOrder,
+    SpawnOrder,
+    UsesOrder,
+)
+from xce.worker.shepherd.loop import ORDERS
 from xce.worker.shepherd.still import note_still
 
 SECONDS_NAME: Final = "XCE_HOLLOW_S"
@@ -41,6 +50,8 @@ _HARMLESS: Final = frozenset(
 )  # fmt: skip
 """What ends no process that has no handlers. Stopping is what `Suspend` is for."""
 _CODE_MAX: Final = 255
+_MEM_KIB: Final = 1_024
+"""So much memory a simulated job uses."""
 _COURSES_MAX: Final = 1_000
 _NOTES: Final = msgspec.json.Decoder(Launch)
 
@@ -153,10 +164,17 @@ class HollowShepherd:
         """Whether orders are taken."""
         return self._is_ready
 
+    @property
+    def orders(self) -> int:
+        """All are known."""
+        return ORDERS
+
     async def run(self) -> None:
         """Simulate until cancelled; then every job is gone."""
         self._is_ready = True
-        greeting = a.Greeting(PROTOCOL, self._boot_id, f"{HOLLOW}: jobs are simulated", os.getpid())
+        greeting = a.Greeting(
+            PROTOCOL, self._boot_id, f"{HOLLOW}: jobs are simulated", os.getpid(), orders=ORDERS
+        )
         self._on_list(ShepherdList(greeting, self.listing()))
         try:
             await asyncio.get_running_loop().create_future()
@@ -192,10 +210,20 @@ class HollowShepherd:
                     self._forget((job, index, attempt))
                 case ReadOrder(number):
                     self._tell(a.Piece(number, "", 0, "a hollow host's jobs write nothing"))
+                case UsesOrder(number):
+                    self._tell(a.Uses(number, self._uses()))
                 case a.Lease(until):
                     self._lease(until)
                 case CheckpointOrder(job, index, attempt, count, shared):
                     self._refuse_checkpoint((job, index, attempt), count, ends=shared.ends)
+
+    def _uses(self) -> tuple[AttemptUse, ...]:
+        """Return what attempts use: as much as their ends will say."""
+        return tuple(
+            AttemptUse(*one.key, 0, _MEM_KIB, _MEM_KIB, _MEM_KIB, 0, 1, one.pid, (one.pid,))
+            for one in self._attempts.values()
+            if one.ended is None
+        )
 
     def _refuse_checkpoint(self, key: a.Key, count: int, *, ends: bool) -> None:
         one = self._living(key)
@@ -263,7 +291,7 @@ class HollowShepherd:
         one.ended = a.Ended(
             *one.key, one.started_us if one.pid else 0, one.started_us + ran_us, code, number,
             one.cause, host_fault=False, detail=detail, user_us=min(ran_us, 1_000),
-            max_mem_kib=1_024, max_processes=1, max_threads=1,
+            max_mem_kib=_MEM_KIB, max_processes=1, max_threads=1,
         )  # fmt: skip
         self._drop_lease(one.key)
         self._tell(one.ended)

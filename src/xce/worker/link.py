@@ -72,6 +72,11 @@ class Shepherding(Protocol):
         """Whether orders reach a shepherd."""
         ...
 
+    @property
+    def orders(self) -> int:
+        """Which orders it knows: `xce.worker.shepherd.loop.ORDERS`."""
+        ...
+
     def send(self, frame: OrderFrame) -> None:
         """Send orders; into the void while there is no shepherd."""
         ...
@@ -118,6 +123,11 @@ class ShepherdLink(asyncio.Protocol):
     def is_ready(self) -> bool:
         """Whether orders reach a shepherd."""
         return self._is_listed
+
+    @property
+    def orders(self) -> int:
+        """Which orders the shepherd knows."""
+        return self._greeting.orders if self._greeting is not None else 0
 
     @property
     def _is_other(self) -> bool:

@@ -174,6 +174,12 @@ class ReadOrder(msgspec.Struct, frozen=True, tag="read", array_like=True):
     limit: int
 
 
+class UsesOrder(msgspec.Struct, frozen=True, tag="uses", array_like=True):
+    """Tell what everything that runs uses; answered by `xce.worker.action.Uses`."""
+
+    id: int
+
+
 class CheckpointShared(msgspec.Struct, frozen=True, kw_only=True):
     """What the shepherd must know to have a checkpoint written."""
 
@@ -232,6 +238,7 @@ Order: TypeAlias = (
     | AppendOrder
     | Forget
     | ReadOrder
+    | UsesOrder
     | CheckpointOrder
     | WarningOrder
     | TerminalOrder

@@ -27,6 +27,7 @@ from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import (
     Action,
+    Answer,
     Checkpoint,
     Ended,
     Event,
@@ -38,7 +39,6 @@ from xce.worker.action import (
     Led,
     Listed,
     News,
-    Piece,
     Present,
     Report,
     SetLimit,
@@ -46,8 +46,6 @@ from xce.worker.action import (
     Spawn,
     SpawnPart,
     Suspend,
-    TaskTold,
-    TerminalRead,
     Warn,
 )
 from xce.worker.asks import Asks
@@ -256,7 +254,7 @@ class Worker:
                     actions += self._state.acknowledged(number, now_us)
                 case m.Blobs():
                     self._take_blobs(message)
-                case m.ReadOutput() | m.TerminalAsk() | m.TaskAsk() | m.TaskPiece():
+                case m.ReadOutput() | m.ReadUsage() | m.TerminalAsk() | m.TaskAsk() | m.TaskPiece():
                     self._relay(message)
                 case m.Pong(number, beat_us):
                     if self._beat.ask(beat_us) and self._peer is not None:
@@ -314,11 +312,15 @@ class Worker:
         self._launcher.take_blobs(asked, message.blobs, message.damaged, prepared, now_us)
         self._send_prepared(prepared, now_us)
 
-    def _relay(self, message: m.ReadOutput | m.TerminalAsk | m.TaskAsk | m.TaskPiece) -> None:
+    def _relay(
+        self, message: m.ReadOutput | m.ReadUsage | m.TerminalAsk | m.TaskAsk | m.TaskPiece
+    ) -> None:
         """Do what somebody else asks through the controller, or take what he answers."""
         match message:
             case m.ReadOutput():
                 self._asks.read(message)
+            case m.ReadUsage():
+                self._asks.read_usage(message)
             case m.TerminalAsk():
                 self._asks.serve_terminal(message)
             case m.TaskAsk(order=ReadFile() | WriteFile() | EndFile() as order):
@@ -358,7 +360,7 @@ class Worker:
         for event in events:
             if isinstance(event, Led):
                 self._remote.take_led(event)
-            elif isinstance(event, Piece | TerminalRead | TaskTold):
+            elif isinstance(event, Answer):
                 self._asks.take(event)
             elif not isinstance(event, Greeting | Present | Listed):
                 news.append(event)

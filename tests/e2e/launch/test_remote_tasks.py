@@ -126,6 +126,37 @@ def test_stop_resume_signals_and_kill_reach_the_tasks(live: Live) -> None:
     nothing_left(live, job)
 
 
+def test_what_a_job_uses_on_all_its_hosts_is_told_while_it_runs(live: Live) -> None:
+    (live.home / "hold.sh").write_text(
+        "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo $$ >> holding; sleep 300"
+    )
+    job = submit(live, "xce-launch sh hold.sh", **ON_BOTH)
+    pids = pids_in(live, "holding", 4)
+    asked = ("ids", str(job)), ("usage", "1")
+    use = until(lambda: live.rows(*asked)[0]["usage"], "its hosts say it")
+    assert use["mem_mib"] > 4 * 19
+    assert use["threads"] >= 8
+    assert use["unknown"] == []
+    assert len(set(use["pids"]) & set(pids)) == 2, "those of its first host"
+    long = live.run("bjobs", "-l", str(job)).stdout
+    assert "Resource usage collected. The CPU time used is " in long
+    assert "NTHREAD: " in long
+    assert "AVG MEM: " in long
+    wide = live.run("bjobs", "-W", str(job)).stdout.splitlines()[1].split()
+    assert int(wide[-6]) > 4 * 19, "MEM"
+    assert len(wide[-4].split(",")) >= 4, "PIDS"
+    worker = live.victims("worker")[f"worker-{other_host(live, job)}"]
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        # What it has said just now counts for two seconds more.
+        until(lambda: (live.rows(*asked)[0]["usage"] or {}).get("unknown"), "one says nothing")
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    live.act("kill", job)
+    live.until_ended(job)
+    assert live.rows(*asked)[0]["usage"] is None
+
+
 @pytest.mark.long
 def test_limits_hold_for_tasks_everywhere_and_cpu_time_counts_together(live: Live) -> None:
     limits = {"cpu_limit_s": 4, "stack_limit_kib": 4096, "core_limit_kib": 0}

@@ -133,7 +133,7 @@ def test_a_parameter_that_a_route_does_not_take_is_refused_by_name():
         status, problem = await rest.get("/jobs", usr="alice")
         assert problem["detail"] == (
             "GET /jobs has no parameter 'usr'; known are: user, name, finished, queue, host, "
-            "group, app, state, host_names, ids, fields, limit, cursor, at"
+            "group, app, state, host_names, usage, ids, fields, limit, cursor, at"
         )
 
     run_rest(story)

@@ -10,7 +10,7 @@ from aiohttp import web
 from xce.apiserver.advice_rows import find_advice
 from xce.apiserver.backend import Backend, check_job
 from xce.apiserver.call import ENCODER, Call, answer, raw_answer
-from xce.apiserver.listing import JobLister, parse_number, parse_query
+from xce.apiserver.listing import JobLister, parse_flag, parse_number, parse_query
 from xce.apiserver.problems import GONE, refused
 from xce.apiserver.subject import WHOLE, Subject, find_subject
 from xce.apiserver.why import explain
@@ -25,8 +25,9 @@ async def list_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     """List jobs: the caller's unfinished ones, or those that match."""
     query = parse_query(call.query, caller=call.caller.user)
     lister = JobLister(
-        backend.replica, backend.history, query, backend.now_us, sees=backend.sees(call.caller)
-    )
+        backend.replica, backend.history, query, backend.now_us, sees=backend.sees(call.caller),
+        desk=backend.usage,
+    )  # fmt: skip
     rows: list[bytes] = []
     async for part in lister.slices():
         rows += part
@@ -67,7 +68,10 @@ async def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Sub
 
 async def show_job(backend: Backend, call: Call) -> web.StreamResponse:
     """Show one job, element or array, whatever its state and owner."""
-    return raw_answer(backend.replica.seq, (await subject_of(backend, call, call.query)).render())
+    subject = await subject_of(backend, call, call.query)
+    if parse_flag(call.query, "usage"):
+        await subject.measure()
+    return raw_answer(backend.replica.seq, subject.render())
 
 
 async def show_why(backend: Backend, call: Call) -> web.StreamResponse:

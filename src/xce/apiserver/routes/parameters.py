@@ -15,6 +15,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 INDEX: Final = Parameter("index", "the element of an array", "integer")
 AT: Final = Parameter("at", "seconds since the epoch: as it was at that instant")
+USAGE: Final = Parameter("usage", "1: running jobs say what they use now", "integer")
 FILTERS: Final = (
     Parameter("user", "a user, or `all`; without it and without ids: the caller"),
     Parameter("name", "job name, * stands for anything"),

@@ -34,7 +34,7 @@ from xce.apiserver.routes import (
     trace,
     watch,
 )
-from xce.apiserver.routes.parameters import AT, FILTERS, INDEX, PAGES, PAST, Parameter
+from xce.apiserver.routes.parameters import AT, FILTERS, INDEX, PAGES, PAST, USAGE, Parameter
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission_body import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -89,6 +89,7 @@ ROUTES: Final = (
             Parameter("app", "only jobs of this application profile"),
             Parameter("state", "any of pend,psusp,run,susp,done,exit"),
             Parameter("host_names", "1: reasons name their hosts, as things are now", "integer"),
+            USAGE,
             Parameter("ids", "12,13[1-5]: these, whatever state and owner, also long gone"),
             Parameter("fields", "members of the rows, separated by commas"),
             Parameter("limit", "most rows", "integer"),
@@ -123,7 +124,7 @@ ROUTES: Final = (
         path="/jobs/{id}",
         handler=jobs.show_job,
         summary="One job, element, or array with the counts of its elements",
-        parameters=(INDEX, AT),
+        parameters=(INDEX, USAGE, AT),
         gives=(Row, ArrayHead),
     ),
     Route(

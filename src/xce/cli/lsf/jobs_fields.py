@@ -1,7 +1,7 @@
 """The fields of ``bjobs -o``: name, width, alias, and what each says of a job row.
 
 Three kinds: those that XCE has a value for; those of LSF that name something which XCE has not
-(licence projects, swap): they are empty, as LSF prints them for jobs without; any other
+(licence projects, energy): they are empty, as LSF prints them for jobs without; any other
 name is refused.
 """
 
@@ -69,6 +69,8 @@ def size_text(mib: float | None, unit: str) -> str:
     """Return a size: ``5.2 Gbytes`` by itself, ``0.01G`` in a unit (third decimal rounded up)."""
     if mib is None:
         return ""
+    if not mib and not unit:
+        return "0 Mbytes"
     letter = unit.upper().removesuffix("B")
     if letter in _POWERS:
         hundredths = -int(-mib * 100 // 1024.0 ** _POWERS[letter])
@@ -131,10 +133,30 @@ def _span(seconds: float, view: View) -> str:
     return render_hms(seconds) if view.hms else f"{int(seconds)} second(s)"
 
 
+def _used(row: Row, name: str) -> float | None:
+    """Return what a job has used, or uses now while it runs; None: it is not known."""
+    found: float | None = row.get(name)
+    return (row.get("usage") or {}).get(name) if found is None else found
+
+
 def _cpu_used(row: Row, view: View) -> str:
-    if row.get("cpu_s") is None:
+    cpu_s = _used(row, "cpu_s")
+    if cpu_s is None:
         return ""
-    return render_hms(row["cpu_s"]) if view.hms else f"{row['cpu_s']:.1f} second(s)"
+    return render_hms(cpu_s) if view.hms else f"{cpu_s:.1f} second(s)"
+
+
+def _size(name: str) -> Render:
+    return lambda row, view: size_text(_used(row, name), view.unit)
+
+
+def _threads(row: Row, view: View) -> str:
+    return str((row.get("usage") or {}).get("threads", ""))
+
+
+def _idle_factor(row: Row, view: View) -> str:
+    cpu_s, run_s = _used(row, "cpu_s"), run_time_s(row, view.now_s)
+    return "" if cpu_s is None or run_s <= 0 else f"{cpu_s / run_s:.2f}"
 
 
 def _run_time(row: Row, view: View) -> str:
@@ -201,7 +223,8 @@ def _pend_state(row: Row, view: View) -> str:
 
 
 def _pids(row: Row, view: View) -> str:
-    return "" if is_finished(row) else str(row.get("pid") or "")
+    found = (row.get("usage") or {}).get("pids") or filter(None, [row.get("pid")])
+    return "" if is_finished(row) else ",".join(map(str, found))
 
 
 def _path(member: str) -> Render:
@@ -246,7 +269,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("pend_reason", 11, "", "stat,reason", _pend_reason),
     ("pendstate", 9, "", "stat,reason", _pend_state),
     ("command", 15, "cmd", "command", lambda row, _: one_line(row.get("command") or "")),
-    ("pids", 20, "", "pid,stat", _pids),
+    ("pids", 20, "", "pid,stat,usage", _pids),
     ("exit_code", 10, "", "stat,exit_code,signal,cause,start_at", _exit_code),
     ("exit_reason", 50, "", "cause_text", _text("cause_text")),
     ("from_host", 11, "", "from_host", _text("from_host")),
@@ -276,9 +299,13 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("ependtime", 12, "", "submit_at,start_at,end_at,ineligible_s", _pend_part(0)),
     ("ipendtime", 12, "", "submit_at,start_at,end_at,ineligible_s", _pend_part(1)),
     ("run_time", 15, "", "start_at,end_at", _run_time),
-    ("cpu_used", 10, "", "cpu_s", _cpu_used),
-    ("max_mem", 10, "", "max_mem_mib",
-     lambda row, view: size_text(row.get("max_mem_mib"), view.unit)),
+    ("cpu_used", 10, "", "cpu_s,usage", _cpu_used),
+    ("mem", 10, "", "usage", _size("mem_mib")),
+    ("max_mem", 10, "", "max_mem_mib,usage", _size("max_mem_mib")),
+    ("avg_mem", 10, "", "usage", _size("avg_mem_mib")),
+    ("swap", 10, "", "usage", _size("swap_mib")),
+    ("nthreads", 10, "", "usage", _threads),
+    ("idle_factor", 11, "", "start_at,end_at,cpu_s,usage", _idle_factor),
     ("memlimit", 10, "", "mem_limit_kib",
      lambda row, view: limit_text(row.get("mem_limit_kib"), view.unit)),
     ("swaplimit", 10, "", "limits", _limit("swap_limit_kib")),
@@ -326,8 +353,7 @@ resize_notification_command/27/resize_cmd
 host_file/10 estimated_start_time/20/estart_time
 ru_utime/12 ru_stime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
-eplimit_remain/16 idle_factor/11 mem/10 avg_mem/10 swap/10
-nthreads/10
+eplimit_remain/16
 hrusage/50 network_req/15 plimit/10
 eplimit/10 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time
 srcjobid/8 dstjobid/8 source_cluster/15/srcluster energy/10 gpfsio/10 cpu_peak/10 mem_efficiency/10

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xce.cli.lsf.affinity_text import binding_lines
 from xce.cli.lsf.gpu_text import allocation_lines
-from xce.cli.lsf.jobs_fields import limit_text
+from xce.cli.lsf.jobs_fields import limit_text, size_text
 from xce.cli.lsf.process_limits import limit_blocks as process_blocks
 from xce.cli.lsf.rows import (
     counted_hosts,
@@ -82,13 +82,11 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
     if is_finished(row):
         for text in _ended(row):
             add_dated(row.get("end_at"), text)
-    elif row.get("start_at") is not None and row.get("cpu_s") is not None:
-        add_dated(
-            now_s,
-            f"Resource usage collected. The CPU time used is {int(row['cpu_s'])} seconds.",
-        )
-        if row.get("pid"):
-            lines.append(f"{'':{indent}}PGID: {row['pid']};  PIDs: {row['pid']}")
+    elif row.get("usage"):
+        first, *more = _usage(row)
+        add_dated(row["usage"]["at"], first)
+        for text in more:
+            add(f"{'':{indent}}{text}")
     if row.get("detail"):
         lines.append("")
         add(f" {row['detail']}")
@@ -267,6 +265,19 @@ def limit_blocks(row: Row) -> list[str]:
     return ["", *lines] if lines else []
 
 
+def _usage(row: Row) -> list[str]:
+    """Return what a running job uses now."""
+    use = row["usage"]
+    first = f"Resource usage collected. The CPU time used is {int(use['cpu_s'])} seconds."
+    memory, swap = size_text(use["mem_mib"], ""), size_text(use["swap_mib"], "")
+    lines = [first, f"MEM: {memory};  SWAP: {swap};  NTHREAD: {use['threads']}"]
+    if use["pids"] and row.get("pid"):
+        lines.append(f"PGID: {row['pid']};  PIDs: {' '.join(map(str, use['pids']))}")
+    if use["unknown"]:
+        lines.append(f"Not known of: {' '.join(use['unknown'])}")
+    return lines
+
+
 def _started(row: Row) -> str:
     """Return where the job started."""
     hosts = " ".join([f"<{host}>" for host in counted_hosts(row)])
@@ -321,6 +332,11 @@ def _paragraphs(row: Row, now_s: float) -> list[tuple[str, list[str]]]:
         found.append(("SUSPENDING REASONS:", reason_block(row)))
     if row.get("exceptions"):
         found.append(("EXCEPTION STATUS:", [f" {' '.join(row['exceptions'])}"]))
-    if row.get("max_mem_mib") and row.get("start_at") is not None:
-        found.append(("MEMORY USAGE:", [f" MAX MEM: {-int(-row['max_mem_mib'] // 1)} Mbytes;"]))
+    use = row.get("usage") or {}
+    most_mib = row.get("max_mem_mib") or use.get("max_mem_mib")
+    if most_mib and row.get("start_at") is not None:
+        text = f" MAX MEM: {-int(-most_mib // 1)} Mbytes;"
+        if use:
+            text += f"  AVG MEM: {-int(-use['avg_mem_mib'] // 1)} Mbytes"
+        found.append(("MEMORY USAGE:", [text]))
     return found

@@ -42,9 +42,8 @@ class Query:
 
     __slots__ = (
         "answers", "app", "description", "eligible", "exceptions", "group", "has_finished",
-        "has_opened", "hosts",
-        "ids", "indices", "level", "name", "names_hosts", "no_job", "only_pending", "pairs",
-        "project", "queue", "rusage", "user_group",
+        "has_opened", "hosts", "ids", "indices", "is_long", "level", "name", "names_hosts",
+        "no_job", "only_pending", "pairs", "project", "queue", "rusage", "user_group",
     )  # fmt: skip
 
     def __init__(self, parsed: Parsed, level: str = "") -> None:
@@ -69,8 +68,8 @@ class Query:
             raise UsageError("-G and -u cannot be used together")
         self.rusage = _resources(parsed.value("-rusage")) if parsed.has("-rusage") else frozenset()
         self.exceptions = parsed.has("-x")
-        is_long = parsed.has("-l") or parsed.has("-UF")
-        self.names_hosts = is_long and any(parsed.has(option) for option in PENDING_FORMS)
+        self.is_long = parsed.has("-l") or parsed.has("-UF")
+        self.names_hosts = self.is_long and any(parsed.has(option) for option in PENDING_FORMS)
         self.level = _level(parsed, level)
         form = _only_one(parsed, ELIGIBLE_FORMS)
         self.eligible = None if form in {"", "-pei"} else form == "-pe"
@@ -336,6 +335,8 @@ class Pages:
         base = [*self._query.pairs, ("limit", str(PAGE))]
         if self._query.names_hosts:
             base.append(("host_names", "1"))
+        if self._query.is_long or "usage" in self._fields.split(","):
+            base.append(("usage", "1"))
         if self._fields:
             wanted = dict.fromkeys(f"{self._fields},{self._query.members}".split(","))
             base.append(("fields", ",".join(name for name in wanted if name)))

@@ -92,7 +92,8 @@ def _each(
     for text in ids:
         number, index = split_ref(text)
         try:
-            found.append(session.get(f"/jobs/{number}{path}", index=index, at=at))
+            usage = "1" if not path and at is None else None
+            found.append(session.get(f"/jobs/{number}{path}", index=index, at=at, usage=usage))
         except ProblemError as error:
             session.tell(f"xcecli: {error.text}")
             code = code or code_of(error.code)
@@ -161,14 +162,28 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
         pairs.append(("Ended", instant(row["end_at"])))
     if row.get("start_at") is not None:
         pairs.append(("Run time", run_time(row, now)))
-    if row.get("cpu_s") is not None:
-        pairs.append(("CPU time", f"{row['cpu_s']:.2f}s"))
-        pairs.append(("Max memory", f"{row['max_mem_mib']:.1f} MiB"))
+    pairs += _use_lines(row)
     if row.get("exit_code") is not None:
         pairs.append(("Exit code", str(row["exit_code"])))
     if row.get("reason"):
         pairs.append(("Pends", str(row["reason"]["text"])))
     return pairs
+
+
+def _use_lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a job has used, or uses now."""
+    if row.get("cpu_s") is not None:
+        memory = f"{row['max_mem_mib']:.1f} MiB"
+        return [("CPU time", f"{row['cpu_s']:.2f}s"), ("Max memory", memory)]
+    use = row.get("usage")
+    if use is None:
+        return []
+    pairs = [
+        ("CPU time", f"{use['cpu_s']:.2f}s so far"),
+        ("Memory", f"{use['mem_mib']:.1f} MiB, at most {use['max_mem_mib']:.1f} MiB"),
+        ("Threads", str(use["threads"])),
+    ]
+    return [*pairs, ("Not known of", " ".join(use["unknown"]))] if use["unknown"] else pairs
 
 
 def proof_text(proof: dict[str, Any]) -> str:

@@ -58,6 +58,16 @@ class Now(NamedTuple):
     threads: int = 0
 
 
+class Seen(NamedTuple):
+    """What was seen of an attempt's memory, as often as it was looked at."""
+
+    mem_kib: int = 0
+    swap_kib: int = 0
+    sum_kib: int = 0
+    """Of all looks."""
+    looks: int = 0
+
+
 BEGUN_MAX: Final = 65_536
 """Names of so many tasks of a part are remembered."""
 
@@ -70,9 +80,9 @@ class Attempt:
         "host_fault", "ids", "is_child", "is_counted", "is_part", "is_unheld", "key", "kills",
         "last", "limit_kib", "limits", "mark", "max_mem_kib", "max_processes", "max_threads",
         "name", "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd",
-        "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent",
-        "share", "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
-        "system_us", "terminal", "user_us", "warned", "warning",
+        "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "seen",
+        "sent", "share", "signal", "started_us", "state", "step", "step_us", "stopped_us",
+        "suspended_us", "system_us", "terminal", "user_us", "warned", "warning",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -101,7 +111,7 @@ class Attempt:
         self.grouped = self.is_unheld = self.is_counted = False
         """Whether it has a control group; whether the kernel does not hold its memory limit, which
         came later; whether it is measured for limits beside that of memory."""
-        self.now = Now()
+        self.now, self.seen = Now(), Seen()
         self.limit_kib = 0
         self.limits: list[int] = []
         """Limits that were set since it was started: the worker's own words."""
@@ -208,6 +218,19 @@ class Attempt:
     def usage(self) -> Event:
         """Return what it uses: too much memory, or what it is measured for."""
         return ["usage", *self.key, self.now.greedy_kib, self.oom, *self.now[1:]]
+
+    def use(self, pids: list[int]) -> list[Any]:
+        """Return what it uses, as `xce.model.usage.AttemptUse`, behind a look at it.
+
+        Args:
+            pids: Its processes.
+        """
+        seen = self.seen
+        average_kib = seen.sum_kib // seen.looks if seen.looks else 0
+        return [
+            *self.key, self.now.cpu_us, seen.mem_kib, self.max_mem_kib, average_kib, seen.swap_kib,
+            self.now.threads + (0 if self.is_part else 1), self.pid, pids,
+        ]  # fmt: skip
 
     def ended(self) -> Event:
         """Return the event that nothing is left of it."""

@@ -161,7 +161,7 @@ class Herd:
                     self._take_other(order)
 
     def _take_other(self, order: list[Any]) -> None:
-        """Carry out an order about a terminal, a checkpoint, or what is on several hosts."""
+        """Carry out an order about a terminal, a checkpoint, several hosts, or what is used."""
         match order:
             case ["checkpoint" | "warning" as what, job, index, number, int(count), dict(asked)]:
                 attempt = self._attempts.get((job, index, number))
@@ -174,12 +174,13 @@ class Herd:
                 self.tasks.take(clock_us(), number, key, fields)
             case ["terminal", int(number), list(key), *fields]:
                 self.terminals.take(clock_us(), number, key, fields)
+            case ["uses", int(number)]:
+                self.events.append(["uses", number, self._reach.uses(self._attempts.values())])
             case _:
                 write_log("order-strange", order=order[:1])
 
     def reap(self) -> None:
         """Take what has ended."""
-        shells = 0
         now_us = clock_us()
         while True:
             try:
@@ -200,7 +201,6 @@ class Herd:
             elif attempt is None or not attempt.is_child or attempt.state != RUNNING:
                 attempt = self._reach.reap_orphan(pid)
             else:
-                shells += 1
                 code, number = attempts.split_status(status)
                 attempt.leave(code=code, signal=number, now_us=now_us)
                 self._leaving[attempt.key] = attempt

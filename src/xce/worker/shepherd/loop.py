@@ -27,7 +27,7 @@ from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.spawn import STATUS_FD
 
 PROTOCOL: Final = 1
-ORDERS: Final = 2
+ORDERS: Final = 3
 """Counts what orders say; where it is another number, the worker replaces us once nothing runs."""
 FRAME_MAX: Final = 256 * 1024 * 1024
 _HEAD: Final = struct.Struct(">I")

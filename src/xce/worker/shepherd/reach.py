@@ -14,10 +14,10 @@ import os
 import resource
 import signal
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import Any, Final
 
 from xce.worker.shepherd import proc
-from xce.worker.shepherd.attempts import CPU_AT, ENDED, RUNNING, Attempt, Now
+from xce.worker.shepherd.attempts import CPU_AT, ENDED, RUNNING, Attempt, Now, Seen
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.spawn import CAUGHT
 
@@ -30,6 +30,12 @@ _RETRY_US: Final = 20_000
 _RETRY_MAX_US: Final = 5_000_000
 _PASSES_MAX: Final = 5
 """How often processes are looked for again at once, while new ones keep appearing."""
+_PIDS_MAX: Final = 256
+"""So many processes of an attempt are named."""
+_PIDS_ALL_MAX: Final = 100_000
+"""So many of all attempts together."""
+_USES_MAX: Final = 10_000
+"""Of so many attempts it is told what they use."""
 _SHELL_TAKES: Final = frozenset({*CAUGHT, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT})
 
 
@@ -194,8 +200,22 @@ class Reach:
             mark = leader.mark if leader else self._families.recall(pid, process.started)
             orphans[pid] = mark or proc.load_mark(pid)
 
-    def measure(self, attempts: Iterable[Attempt]) -> None:
-        """Note how much attempts use now; grouped ones cost a file for each process."""
+    def uses(self, attempts: Iterable[Attempt]) -> list[list[Any]]:
+        """Return what attempts use now."""
+        self.begin()
+        running = [one for one in attempts if one.state == RUNNING][:_USES_MAX]
+        self.measure(running, with_swap=True)
+        told, left = [], _PIDS_ALL_MAX
+        for attempt in running:
+            pids = sorted(self.pids(attempt))[: min(_PIDS_MAX, left)]
+            left -= len(pids)
+            told.append(attempt.use(pids))
+        return told
+
+    def measure(self, attempts: Iterable[Attempt], *, with_swap: bool = False) -> None:
+        """Note how much attempts use now; grouped ones cost a file for each process, and swap
+        another one.
+        """
         for attempt in attempts:
             memory = swap = processes = threads = user = system = waited = 0
             for pid in self.pids(attempt):
@@ -207,13 +227,15 @@ class Reach:
                     user += process.user_us
                     system += process.system_us
                     waited += process.waited_us
-                    swap += proc.load_swap_kib(pid) if attempt.is_counted else 0
+                    swap += proc.load_swap_kib(pid) if attempt.is_counted or with_swap else 0
             attempt.max_mem_kib = max(attempt.max_mem_kib, memory)
             attempt.max_processes = max(attempt.max_processes, processes)
             attempt.max_threads = max(attempt.max_threads, threads)
             own = 0 if attempt.is_part else 1  # the job shell, which is ours
             cpu_us = self._cpu_us(attempt, user + system + waited)
             attempt.now = Now(0, cpu_us, memory + swap, processes - own, threads - own)
+            before = attempt.seen
+            attempt.seen = Seen(memory, swap, before.sum_kib + memory, before.looks + 1)
             if not attempt.is_child:
                 # Nobody will tell us what it used in all, so the last look counts.
                 attempt.user_us = max(attempt.user_us, user)

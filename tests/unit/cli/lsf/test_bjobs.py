@@ -60,7 +60,10 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
         (["-pi"], {"state": "pend,psusp", "fields": f"{BASE},reason,stop"}),
         (["-pe", "-r", "-o", "jobid"], {"state": "pend,psusp,run", "fields": "stat,reason"}),
         (["-rusage", "mem"], {"fields": f"{BASE},rusage"}),
-        (["-l"], {}),
+        (["-l"], {"usage": "1"}),
+        (["-UF"], {"usage": "1"}),
+        (["-o", "mem"], {"fields": "usage,stat", "usage": "1"}),
+        (["-o", "cpu_used stat"], {"fields": "cpu_s,stat,usage", "usage": "1"}),
         (["0"], {"fields": BASE}),
         (["12", "13[1-3]"], {"ids": "12,13[1-3]", "fields": BASE}),
         (["-u", "x", "-r", "12"], {"ids": "12", "fields": BASE}),
@@ -351,12 +354,11 @@ SIZED_ROW = {
         "stack_limit_kib": 3 << 19,
         "core_limit_kib": 3 << 19,
     },
+    "usage": {"mem_mib": 1536.0, "max_mem_mib": 1536.0, "avg_mem_mib": 1536.0, "swap_mib": 1536.0},
 }
-UNKNOWN_SIZES = {"mem", "avg_mem", "swap", "hrusage"}
-"""Fields that take a unit and that jobs have no value of."""
 
 
-@pytest.mark.parametrize("name", sorted(SIZED - UNKNOWN_SIZES))
+@pytest.mark.parametrize("name", sorted(SIZED - {"hrusage"}))
 def test_every_field_that_takes_a_unit_is_shown_in_it(name):
     row = running(**SIZED_ROW)
     words = ["-noheader", "-o", f"{name}::G {name}::MB {name}::S delimiter=','"]
