@@ -33,7 +33,7 @@ NOT_RUN = ("make ", "git ", 'eval "$(/opt/')
 marked as such and tried in ``tests/e2e/security``.
 """
 SETUP = re.compile(r"<!-- setup: ([^\n]*?) -->")
-PAGE_TIMEOUT_S = 120
+PAGE_TIMEOUT_S = 240
 
 
 class Example(NamedTuple):

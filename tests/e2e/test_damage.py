@@ -82,7 +82,7 @@ def test_a_journal_removed_under_a_running_cluster_ends_acknowledgements(place: 
     place.xce("up", "--hosts", "h1", "--slots", "2")
     place.until_stat(place.submit("true"), "DONE")
     (place.root / "journal").rename(place.root / "journal.away")
-    place.environ["XCE_WAIT_DAEMON"] = "1"
+    place.environ["XCE_WAIT_DAEMON"] = "3"
     refused = place.run("bsub", "true", status=255)
     assert "journal.db: was removed while the controller uses it" in refused.stderr
     assert "was removed" in place.xce("status", status=1)

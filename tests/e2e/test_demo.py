@@ -46,7 +46,8 @@ def test_an_interrupt_while_bsub_runs_ends_that_job_too(
     slow = tmp_path / "slow"
     slow.mkdir()
     (slow / "bsub").write_text(
-        '#!/bin/sh\nPATH=${PATH#*:}; said=$(bsub "$@"); touch accepted; sleep 1; echo "$said"\n'
+        '#!/bin/sh\nPATH=${PATH#*:}; said=$(bsub "$@"); touch accepted; '
+        'until [ -e told ]; do sleep 0.05; done; echo "$said"\n'
     )
     (slow / "bsub").chmod(0o755)
     results = tmp_path / "results"
@@ -71,6 +72,7 @@ def test_an_interrupt_while_bsub_runs_ends_that_job_too(
         assert time.monotonic() < deadline
         time.sleep(0.01)
     submitter.send_signal(signal.SIGINT)
+    (results / "told").touch()
     said, _ = submitter.communicate(timeout=60)
     assert re.search(r"interrupted with \[\d+\]", said), said
 

@@ -59,10 +59,11 @@ def test_a_killed_cluster_goes_on_and_its_jobs_never_noticed(place: Place) -> No
 
 def test_down_lets_jobs_go_on_and_up_finds_them(place: Place) -> None:
     place.xce("up", "--hosts", "h1", "--slots", "4")
-    job = place.submit("-o", "out.%J", "sleep 2; echo went on")
+    job = place.submit("-o", "out.%J", "until [ -e go ]; do sleep 0.1; done; echo went on")
     place.until_stat(job, "RUN")
     assert "1 running job goes on" in place.xce("down")
     assert find_daemons(place.root) == {}
+    (place.home / "go").touch()
     place.xce("up")
     place.until_stat(job, "DONE")
 
@@ -75,7 +76,9 @@ def test_down_with_jobs_ends_one_that_ignores_term(place: Place) -> None:
     place.xce("up")
     job = place.submit("-o", "/dev/null", "trap '' INT TERM; echo $$ >pid; sleep 300 & wait; wait")
     place.until_stat(job, "RUN")
-    until((place.home / "pid").exists, what="it runs")
+    until(
+        lambda: (place.home / "pid").exists() and (place.home / "pid").read_text(), what="it runs"
+    )
     pid = int((place.home / "pid").read_text())
     assert "its jobs were ended" in place.xce("down", "--jobs")
     assert not Path(f"/proc/{pid}").exists()

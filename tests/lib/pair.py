@@ -15,7 +15,7 @@ from xce.daemon.paths import Layout, open_layout
 from xce.journal.postgres_line import PostgresTarget
 from xce.journal.postgres_reader import PostgresReader
 
-LEASE_S = 2
+LEASE_S = 4
 
 
 class Pair:

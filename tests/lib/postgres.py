@@ -147,19 +147,19 @@ class Postgres:
         if process is None:
             return
         if number == signal.SIGKILL:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _signal_all(process, signal.SIGKILL)
         else:
             process.send_signal(number)
         process.wait(20)
 
     def pause(self) -> None:
+        """Let it hang: it refuses nobody, and answers nobody."""
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGSTOP)
+        _signal_all(self._process, signal.SIGSTOP)
 
     def go_on(self) -> None:
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGCONT)
+        _signal_all(self._process, signal.SIGCONT)
 
     def _run(self, *words: str | Path) -> None:
         done = subprocess.run(
@@ -168,6 +168,15 @@ class Postgres:
             env={**os.environ, "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+
+
+def _signal_all(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    """Signal a server and its children, each of which leads a session of its own."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    process.send_signal(signal.SIGSTOP)  # It shall start no more of them meanwhile.
+    for pid in (*map(int, children.read_text().split()), process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _as_nobody() -> list[str]:

@@ -96,6 +96,13 @@ def tell_page(
         now_us: The time now.
         unfinished: Where only unfinished jobs are wanted: which are.
     """
+    with reader.ahead():
+        return _told_page(reader, wanted, now_us, unfinished)
+
+
+def _told_page(
+    reader: HistoryReader, wanted: Wanted, now_us: Micros, unfinished: tuple[JobId, ...]
+) -> HistoryPage:
     writer = RowWriter()
     rows: list[msgspec.Raw] = []
     missing: list[str] = []
@@ -172,6 +179,7 @@ def _jobs(
     behind = first - 1
     while search is not None:
         jobs = search.find_jobs(wanted.search, behind, JOBS_AT_ONCE)
+        reader.look_ahead(jobs)
         yield from ((job, _EVERYTHING) for job in jobs)
         if len(jobs) < JOBS_AT_ONCE:
             return
@@ -303,17 +311,20 @@ def usage_page(
     writer = RowWriter()
     known: dict[JobId, PastJob | None] = {}
     rows: list[msgspec.Raw] = []
-    for item in found[:limit]:
-        past = known.get(item.job)
-        if past is None:
-            past = known[item.job] = reader.job(item.job, with_elements=False)
-        if past is None:
-            continue
-        shared = shared_halves(writer, past)
-        for element in _elements(reader, past, item):
-            queue = queues.get(past.at(element.index).key.queue)
-            element.exceptions = exceptions_of(queue, element.start_at, element.end_at, 0)
-            rows += map(msgspec.Raw, writer.render([element], shared(element.index)))
+    with reader.ahead([item.job for item in found[:limit]]):
+        for item in found[:limit]:
+            past = known.get(item.job)
+            if past is None:
+                past = known[item.job] = reader.job(item.job, with_elements=False)
+            if past is None:
+                continue
+            shared = shared_halves(writer, past)
+            for element in _elements(reader, past, item):
+                queue = queues.get(past.at(element.index).key.queue)
+                element.exceptions = exceptions_of(
+                    queue, element.start_at, element.end_at, 0, element.cpu_s
+                )
+                rows += map(msgspec.Raw, writer.render([element], shared(element.index)))
     last = ".".join(map(str, found[limit - 1].cursor)) if more else None
     return HistoryPage(tuple(rows), next=last)
 

@@ -67,7 +67,7 @@ class RowWriter:
         own = [n for n in _ELEMENT_TYPES if n in _ALWAYS or not wanted or n in wanted]
         shared = [n for n in _SHARED_TYPES if not wanted or n in wanted]
         self.has_reason = "reason" in own
-        self.has_usage = "usage" in own
+        self.has_usage = not {"usage", "exceptions"}.isdisjoint(own)
         self.has_spans = "ineligible_s" in own
         paths = {name: name for name in (*_ELEMENT_TYPES, *_RUN)}
         self._one = _selection(own, _ELEMENT_TYPES, paths)

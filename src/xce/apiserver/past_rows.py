@@ -54,7 +54,9 @@ def past_elements(
         element = ended_element_row(past.job, item.index, past.submit_at_us, item.ended, item.hosts)
         element.ended_by, element.detail = item.by, item.detail
         queue = queues.get(past.at(item.index).key.queue)
-        element.exceptions = exceptions_of(queue, element.start_at, element.end_at, 0)
+        element.exceptions = exceptions_of(
+            queue, element.start_at, element.end_at, 0, element.cpu_s
+        )
         if item.requeue is not None:
             cause, at_us, element.requeued_detail = item.requeue
             element.requeued, element.requeued_at = end_cause_text(EndCause(cause)), at_s(at_us)

@@ -89,8 +89,8 @@ class Element(msgspec.Struct, gc=False):
     ineligible_s: float | None = None
     """How long it pended while no session would try it; None: it is not known, or not told here."""
     exceptions: tuple[str, ...] = ()
-    """``overrun`` or ``underrun``: it runs longer, or has run shorter, than those of its queue
-    shall."""
+    """``overrun``, ``underrun``, ``idle``: it runs longer, has run shorter, or uses less CPU time
+    than those of its queue shall; the last of one that runs only where its usage was asked for."""
     usage: UsageRow | None = None
     """What it uses now; only where it was asked for, and its hosts have said."""
 
@@ -165,7 +165,9 @@ class Listing:
         self._with_spans = with_spans
         self._excluder = Excluder(state, naming) if naming is not None else None
         self._spans: Spans | None = ()
-        self._judges = any(q.overrun_us or q.underrun_us for q in state.queues.values())
+        self._judges = any(
+            q.overrun_us or q.underrun_us or q.idle_milli for q in state.queues.values()
+        )
         self.state = state
         self.states = states
         self._gangs = gangs
@@ -211,9 +213,10 @@ class Listing:
                     continue
                 position = job.position(element.index)
                 queue = self.state.class_at(job, position or 0).key.queue
+                usage = element.usage
                 element.exceptions = exceptions_of(
                     self.state.queues.get(queue), element.start_at, element.end_at,
-                    self._now_us / SECOND_US,
+                    self._now_us / SECOND_US, element.cpu_s if usage is None else usage.cpu_s,
                 )  # fmt: skip
         if self._with_spans:
             for element in elements:

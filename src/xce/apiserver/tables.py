@@ -138,6 +138,10 @@ class QueueRow(msgspec.Struct, frozen=True):
     """Jobs that run longer are exceptions; 0: none is."""
     underrun_s: float = 0
     """Likewise: those that are over sooner."""
+    idle: float = 0
+    """Likewise: those that use less CPU time than this share of the time that they run."""
+    idle_after_s: float = 0
+    """Before that none is told to be idle."""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -314,6 +318,8 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 default_cpu_limit_s=queue.default_cpu_limit_us / 1_000_000,
                 overrun_s=queue.overrun_us / 1_000_000,
                 underrun_s=queue.underrun_us / 1_000_000,
+                idle=queue.idle_milli / 1000,
+                idle_after_s=queue.idle_after_us / 1_000_000,
             )
         )
     return rows

@@ -153,6 +153,14 @@ def read_thousandths(place: Place) -> int:
     return -size if match[1] == "-" else size
 
 
+def read_share(place: Place) -> int:
+    """Read a part of a whole, above 0 and at most 1, in thousandths."""
+    found = read_thousandths(place)
+    if not 0 < found <= 1000:
+        raise TextError(f"{found / 1000:g} is no share: expected 0.001 to 1")
+    return found
+
+
 def read_line(most: int) -> Callable[[Place], str]:
     """Return the reader of one line of text of at most ``most`` characters."""
 

@@ -8,9 +8,10 @@ import msgspec
 
 from xce.control.deadline import refuse_times
 from xce.control.dependency import decide_dependency
-from xce.control.misfit import find_misfit, tasks_text
+from xce.control.misfit import find_misfit
 from xce.control.profile import check_profile, find_profile
 from xce.control.relations import resolve_relations
+from xce.control.task_range import bounded, check_size
 from xce.control.terminal import check_terminal
 from xce.control.transfers import describe_unreachable, refuse_unreachable
 from xce.control.user_group import check_user_group
@@ -23,7 +24,7 @@ from xce.model.permission import Actor, Permission
 from xce.model.process_limits import ProcessLimits, fill, find_above, render_limit
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, Record, SpecStored
 from xce.model.refusal import Refusal, RefusalCode
-from xce.model.request import TASKS_MAX, ClassKey, Request
+from xce.model.request import ClassKey
 from xce.model.units import render_span
 from xce.resreq.compile import render_request
 from xce.state.cluster import ClusterState
@@ -195,7 +196,7 @@ def check_submission(
 ) -> Refusal | None:
     """Return why a queue does not take a job as it is; None: it does."""
     checks = (
-        check_spec, check_array, _check_size, check_limits, _check_request, check_terminal
+        check_spec, check_array, check_size, check_limits, _check_request, check_terminal
     )  # fmt: skip
     for check in checks:
         refusal = check(state, submission, queue)
@@ -210,7 +211,7 @@ def make_key(
     """Return what decides where and when a job may run."""
     app = find_profile(state, submission.app)
     return ClassKey(
-        request=_bounded(submission.request, queue),
+        request=bounded(submission.request, queue, app),
         queue=queue.name,
         user=user,
         project=submission.project or state.config.default_project,
@@ -384,39 +385,6 @@ def given_limits(queue: QueueConfig, app: AppConfig) -> ProcessLimits:
     """Return the limits of a job that says none: its profile's, else its queue's."""
     cpu_us = queue.default_cpu_limit_us or queue.limits.cpu_us
     return fill(app.limits, msgspec.structs.replace(queue.limits, cpu_us=cpu_us))
-
-
-def _bounded(request: Request, queue: QueueConfig) -> Request:
-    """Return ``request`` with its task range cut to what the queue takes, as LSF does."""
-    low = max(request.tasks_min, queue.tasks_min)
-    high = min(request.tasks_max, queue.tasks_max or TASKS_MAX)
-    if (low, high) == (request.tasks_min, request.tasks_max):
-        return request
-    return request.with_tasks(low, high)
-
-
-def _check_size(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
-    request = submission.request
-    if not 1 <= request.tasks_min <= request.tasks_max:
-        return Refusal(
-            RefusalCode.TOO_FEW_TASKS,
-            f"-n {request.tasks_min},{request.tasks_max}: expected 1 <= min <= max",
-            lsf="Too few processors requested",
-        )
-    ceiling = min(queue.tasks_max or TASKS_MAX, TASKS_MAX)
-    if request.tasks_min > ceiling or request.tasks_max > TASKS_MAX:
-        return Refusal(
-            RefusalCode.TOO_MANY_TASKS,
-            f"{tasks_text(request.tasks_min)}; queue {queue.name} takes at most {ceiling}",
-            lsf="Too many processors requested",
-        )
-    if request.tasks_max < queue.tasks_min:
-        return Refusal(
-            RefusalCode.TOO_FEW_TASKS,
-            f"{tasks_text(request.tasks_max)}; queue {queue.name} takes at least {queue.tasks_min}",
-            lsf="Too few processors requested",
-        )
-    return None
 
 
 def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:

@@ -131,8 +131,7 @@ def _records(
 
 def _asked(request: Request, tasks: tuple[int, int]) -> Request:
     """Return a request with the tasks that were asked for, which its queue may have cut."""
-    is_fixed = bool(request.parts) and not request.parts[-1].is_ranged
-    if tasks == (0, 0) or is_fixed or request.alternatives or request.whole_hosts:
+    if tasks == (0, 0) or request.whole_hosts:
         return request
     return request.with_tasks(*tasks)
 

@@ -216,6 +216,8 @@ _QUEUES: Final = """\
 #   default_run_limit: 1h   # where a job says none
 #   overrun: 10h            # jobs that run longer are told by bjobs -x
 #   underrun: 1m            # likewise those that are over sooner
+#   idle: 0.1               # likewise those that use less CPU time than this share of their time
+#   idle_after: 20m         # when they have run so long
 #   tasks_min: 1            # floor and ceiling of -n
 #   tasks_max: 64
 #   mem_limit: 64G          # ceiling of -M

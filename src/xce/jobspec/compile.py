@@ -24,7 +24,7 @@ from xce.resreq.built import refuse_not_built
 from xce.resreq.compile import PARTS_MAX, compile_request, compile_tree, with_hosts
 from xce.resreq.errors import HostListError, LanguageError, NotBuiltError, ResreqError
 from xce.resreq.hosts import AskedHosts, parse_hosts
-from xce.resreq.merge import merge_requirements
+from xce.resreq.merge import merge_requirements, settle_same
 from xce.resreq.schema import Schema
 
 PLAIN_ROLE: Final = "part0"
@@ -210,8 +210,16 @@ def _request(spec: Spec, config: ClusterConfig, unit: str) -> Request:
             ast.CompoundPart(role.count if spec.tasks is None else 0, tree, role.name)
             for (_, role), tree in zip(placed, trees, strict=True)
         )
-        request = compile_tree(ast.Compound(parts, spec.same), spec.tasks)
+        request = compile_tree(ast.Compound(parts, _same(spec, schema)), spec.tasks)
     return request
+
+
+def _same(spec: Spec, schema: Schema) -> tuple[str, ...]:
+    """Return the attributes that have one value over all roles."""
+    try:
+        return settle_same(spec.same, schema)
+    except ResreqError as error:
+        raise ConfigError(f"same: {error.message}") from error
 
 
 def _tree(spec: Spec, number: int, role: Role, schema: Schema, unit: str) -> ast.Simple:

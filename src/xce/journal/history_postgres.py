@@ -44,6 +44,7 @@ DIALECT: Final = Dialect(
     packs_numbers=False,
     like="{} LIKE ?",
     quoted={"*": "%", "%": r"\%", "_": r"\_", "\\": "\\\\"},
+    is_far=True,
     text_of="EXPLAIN",
 )
 SCHEMA: Final = "xce_history"
@@ -113,9 +114,11 @@ _TAKE: Final = (
     " RETURNING number"
 )
 # Changes no key, so that commits do not wait for it, nor it for them.
+# What was given up it does not take back: it may be on its way when that is done.
 _RENEW: Final = (
     f"UPDATE {_WRITER} SET renewals = renewals + 1,"
-    " until = clock_timestamp() + make_interval(secs => $2) WHERE number = $1 RETURNING number"
+    " until = clock_timestamp() + make_interval(secs => $2)"
+    " WHERE number = $1 AND until > 'epoch' RETURNING number"
 )
 _GIVE_UP: Final = f"UPDATE {_WRITER} SET until = 'epoch' WHERE number = $1"
 # Who takes over waits for commits that hold this, and later ones do not find their number.

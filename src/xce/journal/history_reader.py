@@ -1,7 +1,8 @@
 """Reading the history store: what became of jobs that have left the state."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -10,7 +11,7 @@ from xce.journal.history_live import APART
 from xce.journal.history_place import HistoryPlace, open_for_reading, place_text
 from xce.journal.history_schema import Happening
 from xce.journal.history_search import HistorySearch
-from xce.journal.history_store import HistoryError, HistoryStore
+from xce.journal.history_store import HistoryError, HistoryStore, Row
 from xce.journal.past import (
     PastAttempt,
     PastElement,
@@ -29,8 +30,34 @@ _SPEC: Final = msgspec.msgpack.Decoder(JobSpec)
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 _ARRAY: Final = msgspec.msgpack.Decoder(ArraySpec)
 _NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
-_JOB: Final = """SELECT "user", uid, gid, spec, key, resreq, submit_at_us, size, "array", done,
-exited, hold FROM jobs JOIN specs USING (spec_id) JOIN classes USING (cls) WHERE job = ?"""
+
+
+class _Question(NamedTuple):
+    """What is asked about a job, or about many jobs at once."""
+
+    columns: str
+    source: str
+    key: str
+    within: str = ""
+    """Holds of elements in a run of indices."""
+    order: str = ""
+
+    def of_one(self) -> str:
+        """Return the statement whose values are a job and a run of indices."""
+        where = f"{self.key} = ?{self.within}{self.order}"
+        return f"SELECT {self.columns} FROM {self.source} WHERE {where}"
+
+    def of_many(self, among: str) -> str:
+        """Return the statement about all elements of many jobs, which gives the job first."""
+        where = f"{among.format(self.key)}{self.order}"
+        return f"SELECT {self.key}, {self.columns} FROM {self.source} WHERE {where}"
+
+
+_JOB: Final = _Question(
+    """"user", uid, gid, spec, key, resreq, submit_at_us, size, "array", done, exited, hold""",
+    "jobs JOIN specs USING (spec_id) JOIN classes USING (cls)",
+    "job",
+)
 _APART: Final = "SELECT runs FROM apart WHERE job = ?"
 _FORM: Final = """SELECT spec, key, resreq FROM specs, classes WHERE spec_id = ? AND cls = ?"""
 _ELEMENTS: Final = """SELECT e.idx, outcome, exit_code, signal, cause, e.attempt, host,
@@ -39,16 +66,31 @@ FROM attempts e LEFT JOIN details d ON d.job = e.job AND d.idx = e.idx
 LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx AND p.attempt = e.attempt
 WHERE e.job = ? AND e.idx BETWEEN ? AND ? AND outcome != 0 AND is_reopened = 0
 ORDER BY e.idx"""
-_ATTEMPTS: Final = """SELECT e.idx, placed_at_us, outcome, exit_code, signal, cause, attempt, host,
-started_at_us, ended_at_us, cpu_us, max_mem_kib, p.hosts, p.tasks, is_reopened
-FROM attempts e LEFT JOIN placements p USING (job, idx, attempt)
-WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
-_LIVE: Final = """SELECT e.idx, attempt, host, placed_at_us, started_at_us, pid, p.hosts, p.tasks
-FROM live e LEFT JOIN placements p USING (job, idx, attempt)
-WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
-_EVENTS: Final = f"""SELECT first, last, at_us, kind, amount, by, text FROM events
-WHERE job = ? AND first <= ? AND last >= ? AND kind != {int(Happening.INELIGIBLE)}
-ORDER BY number"""
+_ATTEMPTS: Final = _Question(
+    """e.idx, placed_at_us, outcome, exit_code, signal, cause, attempt, host, started_at_us,
+    ended_at_us, cpu_us, max_mem_kib, p.hosts, p.tasks, is_reopened""",
+    "attempts e LEFT JOIN placements p USING (job, idx, attempt)",
+    "e.job",
+    " AND e.idx BETWEEN ? AND ?",
+)
+_LIVE: Final = _Question(
+    "e.idx, attempt, host, placed_at_us, started_at_us, pid, p.hosts, p.tasks",
+    "live e LEFT JOIN placements p USING (job, idx, attempt)",
+    "e.job",
+    " AND e.idx BETWEEN ? AND ?",
+)
+_EVENTS: Final = _Question(
+    "first, last, at_us, kind, amount, by, text",
+    "events",
+    "job",
+    " AND last >= ? AND first <= ?",
+    f" AND kind != {int(Happening.INELIGIBLE)} ORDER BY number",
+)
+_WITHDRAWN: Final = _Question(
+    "first, last, cause, by, at_us", "withdrawn", "job", order=" ORDER BY first"
+)
+_COURSE: Final = (_JOB, _ATTEMPTS, _LIVE, _EVENTS, _WITHDRAWN)
+_ARE_ALONE: Final = 'SELECT job FROM jobs WHERE {} AND "array" IS NULL'
 _SPANS: Final = """SELECT first, last, amount FROM events
 WHERE job = ? AND kind = ?"""
 _SPECS: Final = "SELECT spec_id, spec FROM specs WHERE spec_id > ? ORDER BY spec_id LIMIT ?"
@@ -71,6 +113,8 @@ class HistoryReader:
         self._is_patient = is_patient
         self._store: HistoryStore | None = None
         self._hosts: dict[int, str] = {}
+        self._ahead: dict[_Question, dict[JobId, list[Row]]] = {}
+        """What was read ahead."""
 
     def another(self) -> "HistoryReader":
         """Return one more reader of the same store, for questions that may take long."""
@@ -90,7 +134,7 @@ class HistoryReader:
             HistoryError: The store cannot be read.
         """
         store = self._reading()
-        rows = store.rows(_JOB, (job,)) if store is not None else []
+        rows = self._ask(store, _JOB, job) if store is not None else []
         if store is None or not rows:
             return None
         user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited, hold = rows[0]
@@ -107,7 +151,7 @@ class HistoryReader:
             exited=exited,
             hold=bool(hold),
         )
-        gone = _withdrawn(store, past)
+        gone = self._withdrawn(store, job)
         return msgspec.structs.replace(
             past,
             exited=exited + sum(_count(past.array, item) for item in gone),
@@ -116,6 +160,47 @@ class HistoryReader:
             apart=tuple(_apart(store, job)) if past.array is not None else (),
             ineligible=_ineligible(store, job) if with_elements else None,
         )
+
+    @contextlib.contextmanager
+    def ahead(self, jobs: Sequence[JobId] = ()) -> Iterator[None]:
+        """Let courses be told inside of what was read by `look_ahead`, of ``jobs`` to begin with.
+
+        Raises:
+            HistoryError: The store cannot be read.
+        """
+        try:
+            self.look_ahead(jobs)
+            yield
+        finally:
+            self._ahead = {}
+
+    def look_ahead(self, jobs: Sequence[JobId]) -> None:
+        """Read what courses of ``jobs`` tell, of all of them at once, where the store may be far
+        away: one by one each would cost some questions.
+
+        Raises:
+            HistoryError: The store cannot be read.
+        """
+        self._ahead = {}
+        store = self._reading()
+        if store is None or not store.dialect.is_far or not jobs:
+            return
+        among, numbers = store.dialect.among, store.dialect.numbers
+        # Arrays may have any number of elements, of which few are wanted.
+        alone = store.rows(_ARE_ALONE.format(among.format("job")), (numbers(jobs),))
+        wanted = [job for (job,) in alone]
+        for question in _COURSE:
+            found: dict[JobId, list[Row]] = {job: [] for job in wanted}
+            for job, *row in store.rows(question.of_many(among), (numbers(wanted),)):
+                found[job].append(tuple(row))
+            self._ahead[question] = found
+
+    def _ask(self, store: HistoryStore, question: _Question, job: JobId, *run: Index) -> list[Row]:
+        """Return what a question gives of a job, or of its elements in a run of indices."""
+        found = self._ahead.get(question, {}).get(job)
+        if found is None:
+            return store.rows(question.of_one(), (job, *run))
+        return found if not run or run[0] <= 0 <= run[1] else []
 
     def course(self, job: JobId, runs: IndexRuns = _EVERYTHING) -> PastJob | None:
         """Return a job with all attempts and events of elements whose index is in ``runs``.
@@ -130,11 +215,11 @@ class HistoryReader:
         return msgspec.structs.replace(
             past,
             attempts=self._attempts(store, past, runs),
-            withdrawn=_within(past.array, _withdrawn(store, past), runs),
+            withdrawn=_within(past.array, self._withdrawn(store, job), runs),
             events=tuple(
                 self._event(store, PastEvent(*row))
                 for first, last in runs
-                for row in store.rows(_EVENTS, (job, last, first))
+                for row in self._ask(store, _EVENTS, job, first, last)
             ),
         )
 
@@ -149,14 +234,14 @@ class HistoryReader:
     ) -> tuple[PastAttempt, ...]:
         found = []
         for first, last in runs:
-            for row in store.rows(_ATTEMPTS, (past.job, first, last)):
+            for row in self._ask(store, _ATTEMPTS, past.job, first, last):
                 index, placed, *columns, hosts, tasks, is_reopened = row
                 ended = Ended(*columns)
                 places = self._places(store, past, ended.host, hosts, tasks)
                 found.append(
                     PastAttempt(index, ended, placed, places, is_reopened=bool(is_reopened))
                 )
-            for row in store.rows(_LIVE, (past.job, first, last)):
+            for row in self._ask(store, _LIVE, past.job, first, last):
                 index, attempt, host, placed, started, pid, hosts, tasks = row
                 ended = Ended(attempt=attempt, host=host, started_at_us=started)
                 places = self._places(store, past, host, hosts, tasks)
@@ -291,20 +376,15 @@ class HistoryReader:
                 found.append(PastElement(index, ended, places, by, detail or "", again.get(index)))
         return tuple(found)
 
+    def _withdrawn(self, store: HistoryStore, job: JobId) -> list[PastWithdrawal]:
+        return [PastWithdrawal(*row) for row in self._ask(store, _WITHDRAWN, job)]
+
     def _host(self, store: HistoryStore, number: int) -> str:
         name = self._hosts.get(number)
         if name is None:
             found = store.rows("SELECT name FROM hosts WHERE number = ?", (number,))
             name = self._hosts[number] = found[0][0] if found else f"host-{number}"
         return name
-
-
-def _withdrawn(store: HistoryStore, past: PastJob) -> list[PastWithdrawal]:
-    rows = store.rows(
-        "SELECT first, last, cause, by, at_us FROM withdrawn WHERE job = ? ORDER BY first",
-        (past.job,),
-    )
-    return [PastWithdrawal(*row) for row in rows]
 
 
 def _apart(store: HistoryStore, job: JobId) -> Iterator[PastForm]:

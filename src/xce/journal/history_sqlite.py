@@ -24,6 +24,7 @@ DIALECT: Final = Dialect(
     packs_numbers=True,
     like="{} GLOB ?",
     quoted={"[": "[[]", "?": "[?]"},
+    is_far=False,
     text_of="EXPLAIN QUERY PLAN",
 )
 

@@ -51,6 +51,8 @@ class Dialect(NamedTuple):
     """Whether a text is like a pattern."""
     quoted: dict[str, str]
     """What patterns have instead of these characters."""
+    is_far: bool
+    """Whether each question may cost the way to another machine."""
     text_of: str
     """The statement with which it says how it runs another one."""
 

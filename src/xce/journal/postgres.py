@@ -155,7 +155,8 @@ class PostgresJournal(PostgresReader):
                 on_lost(EpochLostError(text))
                 return
             if not is_ours:
-                on_lost(self._lost())
+                if self._epoch:  # else we have just given it up
+                    on_lost(self._lost())
                 return
             self._renewed_s = began_s
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import importlib
 import os
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -19,6 +20,8 @@ from xce.journal.interface import JournalRefusedError, JournalTroubleError
 CONNECT_S: Final = 3.0
 QUIET_S: Final = 0.5
 """So long after a failure a reader is not tried again: nobody shall wait for what is away."""
+GONE_S: Final = 15
+"""So long after its last sign of life a machine is taken for gone, whatever it was asked for."""
 VERSION_MIN: Final = 15
 _DURABLE: Final = frozenset({"on", "remote_apply"})
 """Settings of ``synchronous_commit`` that wait for the disk, and for standbys where there are."""
@@ -186,6 +189,7 @@ class Line:
             target_session_attrs="read-write",
             server_settings={"application_name": self._name},
         )
+        _notice_silence(connection)
         try:
             self._check_version(connection.get_server_version()[0])
             if await connection.fetchval("SHOW synchronous_commit") not in _DURABLE:
@@ -236,6 +240,24 @@ def _errors(asyncpg: Package) -> tuple[type[Exception], ...]:
     inner = asyncpg.exceptions.InternalClientError
     theirs = (asyncpg.PostgresError, asyncpg.InterfaceError, inner)
     return (*theirs, OSError, TimeoutError, UnicodeError, OverflowError)
+
+
+def _notice_silence(connection: Connection) -> None:
+    """Let the kernel end a connection whose machine is gone without a word: a long answer may be
+    waited for, and the system's own patience is a quarter of an hour.
+    """
+    transport = getattr(connection, "_transport", None)  # The package does not give it out.
+    line = transport.get_extra_info("socket") if transport is not None else None
+    if line is None or line.family == socket.AF_UNIX:
+        return
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        (socket.TCP_KEEPIDLE, GONE_S // 3),
+        (socket.TCP_KEEPINTVL, GONE_S // 3),
+        (socket.TCP_KEEPCNT, 2),
+        (socket.TCP_USER_TIMEOUT, GONE_S * 1000),
+    ):
+        line.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def _await(work: Awaitable[T]) -> T:

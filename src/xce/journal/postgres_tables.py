@@ -38,10 +38,12 @@ TAKE: Final = (
     "UPDATE xce_lead SET epoch = epoch + 1, holder = $1, renewals = renewals + 1,"
     " until = clock_timestamp() + make_interval(secs => $2) RETURNING epoch"
 )
-# Changes no key, so that it does not wait for appends, nor they for it.
+# Changes no key, so that it does not wait for appends, nor they for it. What was given up it does
+# not take back: it may be on its way when that is done.
 RENEW: Final = (
     "UPDATE xce_lead SET renewals = renewals + 1,"
-    " until = clock_timestamp() + make_interval(secs => $2) WHERE epoch = $1 RETURNING epoch"
+    " until = clock_timestamp() + make_interval(secs => $2)"
+    " WHERE epoch = $1 AND until > 'epoch' RETURNING epoch"
 )
 GIVE_UP: Final = "UPDATE xce_lead SET until = 'epoch' WHERE epoch = $1"
 

@@ -9,7 +9,7 @@ import msgspec
 
 from xce.model.api import ApiConfig
 from xce.model.device import MPS_CONTROL, Device
-from xce.model.ids import HOUR_US, SECOND_US, Micros
+from xce.model.ids import HOUR_US, MINUTE_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX, REQUEUES_MAX
 from xce.model.mail import MailConfig
 from xce.model.permission import EVERYONE
@@ -168,6 +168,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Jobs that run longer are told to be exceptions; 0: none is."""
     underrun_us: Micros = 0
     """Likewise: those that are over sooner."""
+    idle_milli: int = 0
+    """Likewise: those that use less CPU time than so many thousandths of the time that they run."""
+    idle_after_us: Micros = 20 * MINUTE_US
+    """Before that none is told to be idle."""
 
 
 class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

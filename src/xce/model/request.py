@@ -4,6 +4,7 @@ A `Request` is what ``-n``, ``-R``, ``-m``, ``-x`` and the queue's defaults comp
 immutable and hashable; two jobs whose requests are equal are indistinguishable to placement.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -151,21 +152,37 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def with_tasks(self, low: int, high: int) -> "Request":
-        """Return it with another range of tasks; of parts the last one, which may have a range, has
-        what the others leave. So have those of alternatives, where they leave any.
+        """Return it as if this range of tasks had been asked for.
+
+        Of parts the last one, if it may have a range, has what the others leave.
         """
         replace, parts = msgspec.structs.replace, self.parts
-        if parts and parts[-1].is_ranged:
+        if self.alternatives:
+            return self.with_alternatives(
+                [one.request.with_tasks(low, high) for one in self.alternatives]
+            )
+        if parts:
             others, last = sum(part.tasks for part in parts[:-1]), parts[-1]
             least, most = max(1, low - others), high - others
+            if not last.tasks_max or most < least:
+                return self
             low = others + least
             request = replace(last.request, tasks_min=least, tasks_max=most)
-            last = replace(last, tasks=least, request=request, tasks_max=most * (most > least))
-            parts = (*parts[:-1], last)
-        some = tuple(
-            replace(one, request=_in_range(one.request, low, high)) for one in self.alternatives
+            parts = (*parts[:-1], replace(last, tasks=least, request=request, tasks_max=most))
+        return replace(self, tasks_min=low, tasks_max=high, parts=parts)
+
+    def with_alternatives(self, requests: Sequence["Request"]) -> "Request":
+        """Return it with other requests in place of those of its alternatives."""
+        replace = msgspec.structs.replace
+        return replace(
+            self,
+            tasks_min=min(one.tasks_min for one in requests),
+            tasks_max=max(one.tasks_max for one in requests),
+            alternatives=tuple(
+                replace(one, request=request)
+                for one, request in zip(self.alternatives, requests, strict=True)
+            ),
         )
-        return replace(self, tasks_min=low, tasks_max=high, parts=parts, alternatives=some)
 
     @property
     def tasks_asked(self) -> int:
@@ -194,7 +211,8 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     request: "Request"
     """Simple: no parts, no alternatives; its ``tasks_min`` and ``tasks_max`` are as here."""
     tasks_max: int = 0
-    """Most; 0: as ``tasks`` says."""
+    """Most; 0: as ``tasks`` says. Where its queue leaves no range of one that was asked for, it is
+    as many as ``tasks``."""
 
     @property
     def is_ranged(self) -> bool:
@@ -227,13 +245,3 @@ class ClassKey(msgspec.Struct, frozen=True, array_like=True):
     """The application profile; empty: none."""
     group: str = ""
     """The job group; empty: none."""
-
-
-def _in_range(request: Request, low: int, high: int) -> Request:
-    """Return an alternative with another range of tasks; one with parts of which none has a range,
-    or of which the others need as many already, is as it was.
-    """
-    parts = request.parts
-    if not parts or not parts[-1].is_ranged or sum(part.tasks for part in parts[:-1]) >= high:
-        return request
-    return request.with_tasks(low, high)

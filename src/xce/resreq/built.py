@@ -77,6 +77,8 @@ say in their place."""
 OFFERED: Final = frozenset(("swp", "tmp"))
 """What hosts give out where their configuration says how much."""
 NAME_PREFIXES: Final = ("gpu_",)
+_CHANGING: Final = frozenset((*MEASURED, "slots"))
+"""Numbers that hosts have now and may not have in a moment."""
 _STATIC: Final = "name what hosts are, not what they have left"
 
 
@@ -104,7 +106,7 @@ def refuse_not_built(
             if section == "same":
                 what = f"{name} in same[], since it is consumed,"
                 return _not_built(what, [name], texts, _STATIC)
-        elif name in MEASURED and section == "same":
+        elif name in _CHANGING and section == "same":
             return _not_built(f"{name} in same[], since it changes,", [name], texts, _STATIC)
         elif name in OFFERED:
             why = f"{name} in {section}[]: no host offers it, as {name} in hosts.yaml would say"
@@ -124,8 +126,8 @@ def _is_there(name: str, section: str, schema: Schema) -> bool:
     """Return whether a resource may be named in a section, as far as that is simple."""
     if section == "rusage" and name in schema.units:
         return True
-    is_measured = name in MEASURED and section in ("rusage", "same")
-    return name in schema.kinds and not is_measured
+    is_changing = name in _CHANGING and section in ("rusage", "same")
+    return name in schema.kinds and not is_changing
 
 
 def _names(request: Request, schema: Schema) -> list[tuple[str, str]]:

@@ -62,6 +62,26 @@ def find_column(text: str, word: str) -> int:
     return 0
 
 
+def settle_same(names: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Return the attributes of ``same[]``, each once and by its own name.
+
+    Args:
+        names: As they were written.
+        schema: The resources there are.
+
+    Raises:
+        ResreqError: One does not exist, or is consumed. It has no column.
+    """
+    for name in names:
+        if name in schema.units:
+            raise ResreqError(
+                f"{name} is consumed, so no hosts have it in common: same[] takes attributes",
+                word=name,
+            )
+        schema.kind(schema.name(name), "same")
+    return tuple(dict.fromkeys(map(schema.name, names)))
+
+
 class _Merge:
     """Requirement trees becoming one."""
 
@@ -163,7 +183,7 @@ class _Merge:
                     f"cu[{word}] has no place in the parts of a compound requirement", word=word
                 )
             parts.append(msgspec.structs.replace(part, simple=simple))
-        return ast.Compound(tuple(parts), self._settled_same(compound.same))
+        return ast.Compound(tuple(parts), settle_same(compound.same, self.schema))
 
     def _settled(self, simple: ast.Simple) -> ast.Simple:
         """Return a requirement with its names checked and its units written out."""
@@ -191,20 +211,10 @@ class _Merge:
             order=tuple(order),
             rusage=rusage,
             span=simple.span,
-            same=self._settled_same(simple.same),
+            same=settle_same(simple.same, schema),
             cu=simple.cu,
             affinity=simple.affinity,
         )
-
-    def _settled_same(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name in self.schema.units:
-                raise ResreqError(
-                    f"{name} is consumed, so no hosts have it in common: same[] takes attributes",
-                    word=name,
-                )
-            self.schema.kind(self.schema.name(name), "same")
-        return tuple(dict.fromkeys(map(self.schema.name, names)))
 
     def _settled_group(self, group: tuple[ast.RusagePart, ...]) -> tuple[ast.RusagePart, ...]:
         return tuple(map(self._settled_part, group))

@@ -210,12 +210,30 @@ def _tile(role: Request, number: HostNumber, table: HostTable) -> int:
 def _faults_of_same(role: Request, numbers: Sequence[HostNumber], table: HostTable) -> list[str]:
     faults = []
     for name in role.same:
-        values = {table.attributes(number).get(name) for number in numbers}
-        if name == "hname":
-            values = {table.names[number] for number in numbers}
+        values = {_value_of(name, number, table) for number in numbers}
         if len(values) != 1 or None in values:
             faults.append(f"hosts that differ in {name}")
     return faults
+
+
+def _value_of(name: str, number: HostNumber, table: HostTable) -> int | str | None:
+    """Return what a host has of an attribute that ``same[]`` may name; None: nothing."""
+    match name:
+        case "hname":
+            return table.names[number]
+        case "cpuf" | "rexpri" | "server" | "status":
+            return ""  # all hosts that take jobs have the same
+        case "ncpus":
+            return table.cpus[number]
+        case "maxslots":
+            return int(table.total[0, number])
+        case "maxmem":
+            return int(table.total[1, number])
+        case "ngpus" | "ngpus_physical":
+            own = table.devices.hosts[number]
+            return sum(not own.is_split(place) for place in range(len(own.devices)))
+        case _:
+            return table.attributes(number).get(name)
 
 
 def own_domains(

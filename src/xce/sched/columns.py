@@ -184,7 +184,9 @@ class HostFacts:
         if kind == "string" or name in STRINGS:
             return self.text(name)[0]
         if kind == "boolean":
-            has = [isinstance(row.get(name), bool) for row in self.attributes]
+            has = np.asarray([isinstance(row.get(name), bool) for row in self.attributes], np.bool_)
+            if name == "server":
+                has |= self.table.is_configured
             return np.where(has, self.flag(name).astype(np.int32), np.int32(-1))
         milli, defined = self._static(name)
         _, codes = np.unique(milli, return_inverse=True)
@@ -194,7 +196,7 @@ class HostFacts:
         everywhere: Bools = np.ones(self.table.count, np.bool_)
         match name:
             case "maxslots" | "maxmem":
-                return self.table.total[name == "maxmem"] * 1000, everywhere
+                return self.table.total[int(name == "maxmem")] * 1000, everywhere
             case "ncpus":
                 return self.cpus, everywhere
             case _:

@@ -199,6 +199,10 @@ def test_a_job_in_another_session_is_stopped_resumed_and_killed(live: Live) -> N
     assert not is_alive(pid)
 
 
+CONTINUES = "until grep -q '^State:.T' /proc/$$/status; do sleep 0.05; done; kill -CONT $$"
+"""Sent before the script stands still, it would do nothing."""
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [
@@ -214,7 +218,7 @@ def test_a_job_in_another_session_is_stopped_resumed_and_killed(live: Live) -> N
         ('for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done; exit 6', 6),
         ('rm -rf "$XCE_JOB_HOST_DIR"; exit 5', 5),
         ("cd /; mkdir gone 2>/dev/null; unset PATH HOME; exit 2", 2),
-        ("(sleep 0.3; kill -CONT $$) & kill -STOP $$; exit 8", 8),
+        (f"({CONTINUES}) & kill -STOP $$; exit 8", 8),
         ("ulimit -f 1; head -c 100000 /dev/zero >big; exit $?", 153),
         ("ulimit -t 1; while :; do :; done", 137),
     ],

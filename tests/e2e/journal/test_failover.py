@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from live import Live, until
+from live import Live, open_live, until
 from pair import LEASE_S, Pair, open_pair, open_pair_on
 from postgres import Postgres, find_binaries, open_directory, open_postgres
 
@@ -256,3 +256,28 @@ def test_the_database_itself_fails_over_under_load_and_nothing_acknowledged_is_l
                 check_epochs(pair, pair.epoch())
         finally:
             standby.stop(signal.SIGKILL)
+
+
+def test_a_history_whose_database_hangs_holds_up_nothing_but_questions_to_it() -> None:
+    with open_postgres() as server, open_live() as live:
+        live.configure(f"history: {{postgres: '{server.make_database('history')}'}}\n")
+        live.xce("up", "--hosts", "h1", "--slots", "4", "--timeout", "60")
+        first = live.submit("true")
+        live.until_ended(first)
+        usage(live, first)
+        server.pause()
+        asked: list[int] = []
+        asking = threading.Thread(target=lambda: asked.append(len(usage(live, first))))
+        asking.start()
+        jobs = [live.submit("true") for _ in range(20)]
+        for job in jobs:
+            assert live.until_ended(job)["stat"] == "DONE"
+        assert [host["status"] for host in live.hosts()] == ["ok"]
+        with live.api(wait_s=0) as api, pytest.raises(UnreachableError, match="^The history can"):
+            api.call("GET", "/jobs", [("ids", "77")])
+        assert asked == []
+        server.go_on()
+        asking.join(60)
+        until(lambda: len(usage(live, jobs[-1])) > len(jobs), "the history has caught up")
+        rows = usage(live, jobs[-1])
+        assert sorted(row["jobid"] for row in rows) == [first, *jobs], "each once"

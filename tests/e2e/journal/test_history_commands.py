@@ -87,8 +87,7 @@ def test_a_history_is_moved_by_command_and_back(
     assert main([*words, target.dsn]) == 1
     assert f"{target.dsn}: there is a history already" in capsys.readouterr().err
     configure(layout, target)
-    layout.history_file.rename(layout.history / "old.db")
-    layout.mail_file.unlink()
+    layout.history.rename(layout.root / "kept away")
     assert told(layout, capsys, "history", "export") == before
     assert told(layout, capsys, "audit", "--json") == audit
     assert main(["history", "--dir", str(layout.root), "export", "--format", "lsb.acct"]) == 0

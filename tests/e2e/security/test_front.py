@@ -103,7 +103,9 @@ def test_a_revoked_key_ends_it_at_once_and_its_log_says_why_once(pair):
     site.live.xceadmin("keys", "revoke", keys_of(site, "apiserver"))
     with front.api(wait_s=0.1) as api, pytest.raises((ProblemError, UnreachableError)):
         api.call("POST", "/jobs", document=front.submission("true"))
-    log = front.layout.log_file("apiserver").read_text()
+    log_file = front.layout.log_file("apiserver")
+    until(lambda: "was revoked" in log_file.read_text(), "its log says why")
+    log = log_file.read_text()
     assert log.count("was revoked") == 1, log[-2000:]
     # What it has seen is still told, with another key it goes on.
     with front.api() as api:
@@ -122,6 +124,7 @@ def test_without_its_key_an_apiserver_says_what_to_do(pair):
     kept = stem.with_suffix(".key").read_bytes()
     stem.with_suffix(".key").unlink()
     front.xce("up", "--only", "apiserver", "--timeout", "5", status=1)
-    assert f"xceadmin keys new apiserver {NAME}" in front.layout.log_file("apiserver").read_text()
+    log = front.layout.log_file("apiserver")
+    until(lambda: f"xceadmin keys new apiserver {NAME}" in log.read_text(), "its log says it")
     front.xce("down")
     stem.with_suffix(".key").write_bytes(kept)

@@ -17,6 +17,7 @@ from xce.net.ask import Requests
 from xce.net.frame import FrameReader, encode_frame
 from xce.net.handshake import ConnectionRefusedByPeerError, make_hello
 from xce.net.message import (
+    Answer,
     Ask,
     ControllerKeys,
     Enrolled,
@@ -44,20 +45,32 @@ def free_port():
         return probe.getsockname()[1]
 
 
-async def say_plainly(address, *messages: Message):
-    """Say something over plain TCP; return what is answered until it ends or is silent."""
+async def say_plainly(address, *messages: Message, awaited=()):
+    """Say something over plain TCP; return what is answered until it ends or is silent, and until
+    something of each awaited kind has come.
+    """
     reader, writer = await asyncio.open_connection(*address)
     for message in messages:
         writer.write(encode_frame(message))
     frames, heard = FrameReader(), []
     try:
+        async with asyncio.timeout(60):
+            while not {*map(type, heard)} >= {*awaited}:
+                heard += frames.feed(await read_more(reader))
         async with asyncio.timeout(1.5):
-            while content := await reader.read(65536):
-                heard += frames.feed(content)
-    except (TimeoutError, ConnectionResetError):
+            while True:
+                heard += frames.feed(await read_more(reader))
+    except (TimeoutError, EOFError, ConnectionResetError):
         pass
     writer.close()
     return heard
+
+
+async def read_more(reader) -> bytes:
+    content = await reader.read(65536)
+    if not content:
+        raise EOFError
+    return content
 
 
 async def ask_locally(path, role, command, by="", basis=""):
@@ -113,13 +126,17 @@ def test_in_mode_test_this_machine_speaks_plainly_and_submits_directly_and_it_sh
         assert json.loads(live.xce("status", "--json"))["mode"] == "test"
         assert any(line.get("event") == "mode-test" for line in live.lines_of("controller"))
         hello = make_hello("test", "t", "0")
-        welcome, answer = asyncio.run(say_plainly(address, hello, Ask(1, SUBMIT)))
+        welcome, answer = asyncio.run(
+            say_plainly(address, hello, Ask(1, SUBMIT), awaited=(Answer,))
+        )
         assert isinstance(welcome, Welcome)
         assert answer.results[0].text == "submitted"
         kill = KillJobs("root", True, Selection(all=True))
         (other,) = asyncio.run(ask_locally(live.layout.controller_socket, "test", kill)).results
         assert other.text == "killed"
-        (refused,) = asyncio.run(say_plainly(address, make_hello("controller", "c", "0")))
+        (refused,) = asyncio.run(
+            say_plainly(address, make_hello("controller", "c", "0"), awaited=(Refused,))
+        )
         assert isinstance(refused, Refused)
         entries = [json.loads(line) for line in live.xceadmin("journal", "export").splitlines()]
         causes = [entry["cause"] for entry in entries]
@@ -135,7 +152,7 @@ def test_a_worker_of_one_release_before_is_served():
         live.configure("- {names: h1, slots: 4}\n", "hosts.yaml")
         live.xce("up")
         recorded = FrameReader().feed((OLDER / "worker.bin").read_bytes())
-        welcome, *heard = asyncio.run(say_plainly(address, *recorded))
+        welcome, *heard = asyncio.run(say_plainly(address, *recorded, awaited=(Pong, ReportsTaken)))
         assert isinstance(welcome, Welcome)
         assert welcome.protocol == 1
         assert 1 in [one.number for one in heard if isinstance(one, Pong)]

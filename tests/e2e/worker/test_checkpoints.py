@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from worker_rig import MODES, open_shepherd, wait_until
+from worker_rig import MODES, alive, open_shepherd, wait_until
 
 ECHO = 'echo "$*" > args; echo "$LSB_CHKPNT_DIR" > data; echo said'
 
@@ -68,7 +68,7 @@ def test_a_program_that_ends_the_job_itself_is_waited_for_and_is_why_it_ended(sh
 def test_one_that_takes_too_long_is_killed_and_then_the_next_is_written(shepherd):
     shepherd.spawn("exec sleep 100")
     shepherd.expect("started", 1)
-    ask(shepherd, "[ -e begun ] || { touch begun; exec sleep 100; }", limit_us=700_000)
+    ask(shepherd, "[ -e begun ] || { touch begun; exec sleep 100; }", limit_us=2_000_000)
     wait_until((shepherd.root / "begun").exists, "the program runs")
     ask(shepherd, "[ -e begun ] || { touch begun; exec sleep 100; }")  # due meanwhile: not again
     ask(shepherd, "[ -e begun ] || { touch begun; exec sleep 100; }", count=1)
@@ -124,11 +124,12 @@ def test_a_shepherd_that_is_killed_meanwhile_says_that_nobody_saw_the_end(shephe
 def test_a_shepherd_that_comes_new_ends_the_program_of_the_one_before(shepherd):
     shepherd.spawn("exec sleep 100")
     shepherd.expect("started", 1)
-    ask(shepherd, "touch begun; sleep 0.8; touch late", count=1)
+    gate = "until [ -e go ]; do sleep 0.05; done"
+    ask(shepherd, f"touch begun; {gate}; touch late", count=1)
     wait_until((shepherd.root / "begun").exists, "the program runs")
     shepherd.restart()
     assert shepherd.expect("present", 1)[19][2] is False
-    ask(shepherd, "sleep 1; [ ! -e late ]", count=2)
+    ask(shepherd, "touch go; sleep 1; [ ! -e late ]", count=2)
     assert outcome(shepherd) == [2, False, True, ""]
     shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
     shepherd.ended()
@@ -153,10 +154,11 @@ def test_each_one_that_waits_is_written_whatever_signals_come_between(shepherd):
 
 def test_one_does_not_outlive_the_lease_of_its_job_and_nobody_is_woken_for_it_any_more(shepherd):
     shepherd.spawn("while [ ! -e over ]; do sleep 0.05; done; exit 4")
-    shepherd.expect("started", 1)
+    pid = shepherd.expect("started", 1)[4]
     ask(shepherd, "touch begun; exec sleep 100", count=1)
     wait_until((shepherd.root / "begun").exists, "the program runs")
     (shepherd.root / "over").touch()
+    wait_until(lambda: not alive(pid), "the job to end")
     shepherd.order(["lease", [[1, 0, 1, time.monotonic_ns() // 1000 + 400_000]]])
     assert outcome(shepherd)[2] is False
     end = shepherd.ended()

@@ -97,7 +97,8 @@ def test_jobs_are_killed_stopped_and_have_run_limits(cluster: Cluster) -> None:
 def test_a_controller_that_dies_finds_its_jobs_again(cluster: Cluster) -> None:
     live = cluster.live
     array = live.submit("x", array=f"1-{4 * HOSTS}", env=["XCE_HOLLOW_S=2-6"])
-    until(lambda: counts(live, array)[2] == 4 * HOSTS, "all run")
+    # The first may be over before the last one runs.
+    until(lambda: counts(live, array)[0] + counts(live, array)[2] >= 4 * HOSTS, "all have begun")
     dead = live.kill("controller", signal.SIGKILL)
     live.until_replaced("controller", dead)
     cluster.until_joined(HOSTS)
@@ -107,7 +108,7 @@ def test_a_controller_that_dies_finds_its_jobs_again(cluster: Cluster) -> None:
 def test_hosts_whose_process_was_killed_were_restarted(cluster: Cluster) -> None:
     live = cluster.live
     array = live.submit(
-        "x", array=f"1-{4 * HOSTS}", env=["XCE_HOLLOW_S=1-3"], rerunnable=True
+        "x", array=f"1-{4 * HOSTS}", env=["XCE_HOLLOW_S=2-5"], rerunnable=True
     )  # fmt: skip
     # What is on its way to a host counts as running, and comes again to the next process.
     until(lambda: all(row["pid"] for row in rows_of(live, array)), "all have been started")

@@ -91,7 +91,7 @@ def test_a_kill_while_a_pre_hook_runs_ends_it(shepherd):
 
 
 def test_a_hook_that_takes_too_long_is_killed(shepherd):
-    spawn(shepherd, "echo main >> ran", [["post", "exec sleep 100", "job"], HOOKS[3]], 300_000)
+    spawn(shepherd, "echo main >> ran", [["post", "exec sleep 100", "job"], HOOKS[3]], 1_500_000)
     end = shepherd.ended()
     assert log(shepherd) == ["main", "d 0"]
     assert (end["code"], end["cause"], end["post"]) == (0, 0, 2)

@@ -82,7 +82,7 @@ def test_it_is_ended_with_a_job_that_is_killed_while_it_is_frozen(shepherd, is_k
     wait_until((shepherd.root / "up").exists, "the script runs")
     daemon = the_daemon(shepherd)
     now_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
-    shepherd.order(["lease", [[1, 0, 1, now_us, now_us + 300_000]]])
+    shepherd.order(["lease", [[1, 0, 1, now_us, now_us + 900_000]]])
     assert shepherd.expect("frozen", 1, 0, 1)[4] is True
     if is_killed:
         shepherd.restart()

@@ -103,7 +103,7 @@ def test_a_job_that_is_frozen_and_killed_takes_nothing_from_the_others(shepherd)
         jobs.spawn(job)
         jobs.pipe(job)
     now_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
-    shepherd.order(["lease", [[1, 0, 1, now_us, now_us + 300_000]]])
+    shepherd.order(["lease", [[1, 0, 1, now_us, now_us + 900_000]]])
     assert shepherd.expect("frozen", 1, 0, 1)[4] is True
     jobs.spawn(3)
     assert jobs.pipe(3) == jobs.pipe(2)

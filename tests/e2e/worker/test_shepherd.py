@@ -221,7 +221,7 @@ def test_a_job_that_outlives_its_lease_is_killed_though_no_worker_is_there(
         shepherd.spawn("trap '' INT TERM; touch ready.$$; while :; do sleep 0.1; done", job=job)
         shepherd.expect("started", job, 0, 1)
     soon_us = time.monotonic_ns() // 1000 + 1_000_000  # as a worker of an older release says it
-    shepherd.order(["lease", [[1, 0, 1, soon_us - 900_000], [2, 0, 1, soon_us]]])
+    shepherd.order(["lease", [[1, 0, 1, soon_us - 100_000], [2, 0, 1, soon_us]]])
     shepherd.order(["lease", [[2, 0, 1, soon_us]]])
     shepherd.connect()
     end = shepherd.ended(2)
@@ -254,9 +254,10 @@ def test_a_users_signal_is_delivered_once(shepherd: Shepherd) -> None:
         "trap 'echo got >> got' USR1; touch ready; while [ ! -e stop ]; do sleep 0.05; done"
     )
     wait_until((shepherd.root / "ready").exists, "the job to begin")
-    for count in (1, 1, 2, 1, 2):
+    # Two of them that come before the script looks are one to the kernel.
+    for count, got in ((1, 1), (1, 1), (2, 2), (1, 2), (2, 2)):
         shepherd.order(["signal", 1, 0, 1, 10, 0, 0, count])
-        time.sleep(0.15)
+        wait_until(lambda got=got: shepherd.text("got") == "got\n" * got, "the signal")
     shepherd.restart()
     shepherd.order(["signal", 1, 0, 1, 10, 0, 0, 2])
     time.sleep(0.1)
@@ -291,8 +292,9 @@ def test_a_memory_limit_is_seen_or_held_by_the_kernel(shepherd: Shepherd) -> Non
         end = shepherd.ended()
         assert end["oom"] is True
     else:
-        usage = shepherd.expect("usage", 1, 0, 1)
-        assert usage[4] > 100 << 10
+        # The first look may come while it still grows.
+        while shepherd.expect("usage", 1, 0, 1)[4] <= 100 << 10:
+            pass
         shepherd.order(["signal", 1, 0, 1, 9, 16, 4, 0])
         end = shepherd.ended()
     assert end["mem"] >= 39 << 10

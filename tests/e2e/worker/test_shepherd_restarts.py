@@ -136,6 +136,7 @@ def test_cut_files_in_a_run_directory_count_as_not_there(shepherd: Shepherd) -> 
     assert [e[1] for e in shepherd.events if e[0] == "present"] == [1]
 
 
+@pytest.mark.parametrize("shepherd", MODES[:1], indirect=True)
 def test_two_shepherds_do_not_mind_one_host(shepherd: Shepherd) -> None:
     command = [
         "/usr/bin/python3", "-I", "-S", str(main.__file__), "--socket",

@@ -14,6 +14,8 @@ from xce.testing.builders import place, report_started
 QUEUES = (
     QueueConfig(name="normal", default=True, default_run_limit_us=60_000_000),
     QueueConfig(name="wide", tasks_min=2),
+    QueueConfig(name="small", tasks_max=3),
+    QueueConfig(name="middle", tasks_max=5),
 )
 
 
@@ -67,6 +69,35 @@ def test_another_queue_makes_of_a_request_what_it_would_of_a_new_one():
         ]
         _, row = await rest.get(f"/jobs/{job}")
         assert (row["queue"], row["tasks_min"], row["tasks_max"]) == ("wide", 2, 4)
+
+    run_rest(story, queues=QUEUES)
+
+
+@pytest.mark.parametrize(
+    "resreq",
+    [
+        "mem>=0",
+        "1*{mem>=0} + {mem>=0}",
+        "1*{mem>=0} + 2*{mem>=0}",
+        "{mem>=0} || {mem>=1}",
+        "{1*{mem>=0} + {mem>=0}} || {mem>=1}",
+        "{1*{mem>=0} + 2*{mem>=0}} || {2*{mem>=0} + {mem>=2}}",
+    ],
+)
+def test_what_one_queue_cuts_of_a_range_the_next_one_gives_back(resreq: str):
+    async def story(rest):
+        def asked(job):
+            return rest.controller.state.key(rest.controller.job(job)).request
+
+        members = {"resreq": [resreq], "tasks": [3, 8]}
+        names = ("normal", "small", "middle")
+        new = {name: asked(await rest.submit("true", queue=name, **members)) for name in names}
+        assert new["small"].tasks_max == 3
+        job = await rest.submit("true", queue="normal", **members)
+        for name in ("small", "normal", "middle", "small", "middle", "normal"):
+            body = {"action": "switch", "select": {"jobs": [str(job)]}, "to_queue": name}
+            await rest.post("/jobs/actions", body)
+            assert asked(job) == new[name]
 
     run_rest(story, queues=QUEUES)
 

@@ -14,8 +14,7 @@ from xce.model.config import (
     ShareConfig,
 )
 from xce.model.errors import ConfigError
-
-HOUR_US = 3_600_000_000
+from xce.model.ids import HOUR_US, MINUTE_US
 
 
 def problems(**files: str) -> str:
@@ -134,6 +133,13 @@ def test_a_queue_has_all_its_keys() -> None:
     )
 
 
+def test_a_queue_says_when_its_jobs_are_unusual() -> None:
+    keys = "overrun: 9h, underrun: 2m, idle: 0.15, idle_after: 30m"
+    (queue,) = parse(queues=f"- {{name: a, default: true, {keys}}}").queues
+    assert (queue.overrun_us, queue.underrun_us) == (9 * HOUR_US, 2 * MINUTE_US)
+    assert (queue.idle_milli, queue.idle_after_us) == (150, 30 * MINUTE_US)
+
+
 def test_the_only_queue_is_the_default() -> None:
     assert parse(queues="- name: only").queues == (QueueConfig(name="only", default=True),)
 
@@ -219,6 +225,8 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
         ({"hosts": "- {<<: {names: a}}"}, "has no key '<<'"),
         ({"hosts": "- {? [a] : b}"}, "a key must be one word"),
         ({"queues": "- {name: a, run_limit: 60}"}, "'60' has no unit"),
+        ({"queues": "- {name: a, idle: 1.5}"}, "1.5 is no share: expected 0.001 to 1"),
+        ({"queues": "- {name: a, idle: 0}"}, "0 is no share"),
         ({"queues": "- {name: a, mem_limit: 60}"}, "'60' has no unit"),
         ({"queues": "- {name: a, default: maybe}"}, "expected true or false"),
         ({"queues": "- {name: a}\n- {name: a, default: true}"}, "'a' is defined twice"),

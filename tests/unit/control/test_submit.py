@@ -9,7 +9,7 @@ from xce.model.ids import HOUR_US, MINUTE_US, SECOND_US
 from xce.model.job import COMMAND_MAX, NAME_MAX, ArraySpec
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, SpecStored
 from xce.model.refusal import RefusalCode
-from xce.model.request import Amount, Part, Request
+from xce.model.request import Alternative, Amount, Part, Request
 from xce.state.check import check_state
 from xce.state.view import stat_of
 from xce.testing.builders import (
@@ -191,7 +191,33 @@ def test_so_is_the_last_part_of_a_compound_request(controller):
     assert (last.request.tasks_min, last.request.tasks_max) == (1, 7)
     assert request.with_tasks(2, 50) == asks
     assert not request.with_tasks(5, 5).parts[-1].is_ranged
+    assert request.with_tasks(5, 5).with_tasks(2, 50) == asks
     assert request.with_tasks(1, 4).tasks_min == 2
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        (((1, 1), (2, 2)), RefusalCode.TOO_FEW_TASKS),
+        (((9, 9), (2, 2)), RefusalCode.TOO_MANY_TASKS),
+        (((1, 9), (2, 12)), None),
+    ],
+)
+def test_each_alternative_has_a_number_of_tasks_that_the_queue_takes(controller, counts, code):
+    inner = [Request(tasks_min=low, tasks_max=high) for low, high in counts]
+    asks = Request(
+        tasks_min=min(low for low, _ in counts),
+        tasks_max=max(high for _, high in counts),
+        alternatives=tuple(map(Alternative, inner)),
+    )
+    if code is not None:
+        (refusal,) = try_submit(controller, submission(queue="limited", asks=asks))
+        assert refusal.code is code
+        return
+    job = submit(controller, submission(queue="limited", asks=asks))
+    request = controller.state.key(controller.job(job)).request
+    each = [one.request for one in request.alternatives]
+    assert [(one.tasks_min, one.tasks_max) for one in (request, *each)] == [(2, 8)] * 3
 
 
 def test_a_held_job_is_psusp(controller):

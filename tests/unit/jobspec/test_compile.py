@@ -3,7 +3,7 @@ from specs import asked, site, with_relations
 
 from xce.jobspec.compile import compile_group, part_names, read_group
 from xce.model.constraint import Colocate, Exclusive, Near, Spread
-from xce.model.errors import TextError
+from xce.model.errors import ConfigError, TextError
 from xce.model.relation import RelationKind
 from xce.model.request import Request
 from xce.resreq.compile import compile_request
@@ -60,6 +60,17 @@ def test_roles_are_parts_and_a_single_one_is_plain():
     assert plain.request == compile_request(["rusage[mem=3]"], config=site(), tasks=(2, 4))
     assert plain.request.is_serial is False
     assert asked("version: 1\ncommand: x").request.is_serial
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("nosuch", "no resource is called 'nosuch'"), ("mem", "mem is consumed"), ("''", "called ''")],
+)
+def test_same_names_attributes_that_exist(name: str, why: str):
+    with pytest.raises(ConfigError, match=f"^same: .*{why}"):
+        asked(f"version: 1\ncommand: x\nroles: [{{name: a, count: 2}}]\nsame: [{name}]")
+    text = "version: 1\ncommand: x\nroles: [{name: a, count: 2}]\nsame: [type, model, type]"
+    assert asked(text).request.same == ("model", "type")
 
 
 @pytest.mark.parametrize(

@@ -363,7 +363,7 @@ def test_a_handshake_that_is_played_again_gets_nobody_in(run, keys):
 
 def test_a_handshake_that_is_cut_anywhere_gets_nobody_in(run, keys):
     async def story():
-        async with Front(keys, handshake_s=0.3) as front:
+        async with Front(keys, handshake_s=1.0) as front:
             content = await recorded(front, keys)
             for length in (0, 1, 2, 5, 6, 100, 250, 300, len(content) // 2, len(content) - 1):
                 for closes in (True, False):
@@ -387,7 +387,7 @@ def test_a_handshake_with_wrong_bytes_gets_nobody_in(run, keys):
     rng = Random(1)
 
     async def story():
-        async with Front(keys, handshake_s=0.5) as front:
+        async with Front(keys, handshake_s=1.0) as front:
             content = await recorded(front, keys)
             for _ in range(100):
                 broken = bytearray(content)
@@ -455,7 +455,7 @@ def test_when_all_places_are_taken_the_greedy_one_gives_way(run, keys, monkeypat
 
 def test_a_key_without_hello_has_little_time(run, keys):
     async def story():
-        async with Front(keys, handshake_s=0.2) as front:
+        async with Front(keys, handshake_s=1.0) as front:
             context = make_client_context(keys["h1"][1], [keys["c"][0].certificate])
             reader, writer = await asyncio.open_connection(*front.address, ssl=context)
             assert await reader.read() == b""

@@ -38,8 +38,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xce.net.leader, "BEAT_S", 0.05)
-    monkeypatch.setattr(xce.net.leader, "DIAL_S", 0.2)
+    monkeypatch.setattr(xce.net.leader, "BEAT_S", 0.1)
+    monkeypatch.setattr(xce.net.leader, "DIAL_S", 0.5)
 
 
 class Server:
@@ -196,7 +196,7 @@ def test_one_that_says_nothing_any_more_is_given_up_and_its_pongs_are_not_told(
         listening = await open_unix_server(tmp_path / "a", 0o600, server.accept)
         ear = Ear(tmp_path / "a", tmp_path / "b")
         assert await ear.heard.get() == "welcome 1 at a"
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.8)
         assert ear.heard.empty()
         server.is_mute = True
         assert "nothing was heard" in await ear.heard.get()

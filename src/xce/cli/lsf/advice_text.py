@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _WIDTH = 100
+_OF_GPUS = ("no-device", "devices-busy", "devices-split")
+"""Codes of reasons that count GPUs; where their resource is ``milli``, thousandths of one."""
 
 
 def render_advice(advice: Row, now_s: float) -> list[str]:
@@ -56,14 +58,24 @@ def _table(rows: list[Row]) -> list[str]:
     cells = [["HOSTS", "WHY NOT", "NEEDED", "BEST"]]
     for row in rows:
         words = row["text"].split(" ", 2)[2].partition(" (")[0]
-        needed = f"{row['needed']} {row['resource'] or 'slots'}"
-        numbers = [needed, str(row["best"])] if row["needed"] else ["", ""]
-        cells.append([str(row["hosts"]), words, *numbers])
+        cells.append([str(row["hosts"]), words, *_amounts(row)])
     if has_roles:
         for line, row in zip(cells, [{"role": "PART"}, *rows], strict=True):
             line.insert(0, row["role"] or "all")
     right = (0, 2, 3) if not has_roles else (1, 3, 4)
     return _columns(cells, right)
+
+
+def _amounts(row: Row) -> list[str]:
+    """Return how much a host must have, with its unit, and how much the best one has."""
+    needed, best = row["needed"], row["best"]
+    if not needed:
+        return ["", ""]
+    if row["code"] not in _OF_GPUS:
+        return [f"{needed} {row['resource'] or 'slots'}", str(best)]
+    if row["resource"] == "milli":
+        return [f"{needed / 1000:g} GPU", f"{best / 1000:g}"]
+    return [f"{needed} GPU{'' if needed == 1 else 's'}", str(best)]
 
 
 def _suggestions(rows: list[Row]) -> list[str]:

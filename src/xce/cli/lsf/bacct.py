@@ -35,7 +35,7 @@ Usage: bacct [options] [job_ID | "job_ID[index_list]" ...]
   -d  -e          only those that ended DONE; EXIT
   -w              names are not cut (they never are)
   -x              only exceptions: jobs that ran longer (overrun) or shorter (underrun) than those
-                  of their queue shall
+                  of their queue shall, or used less CPU time (idle)
 {FILTER_USAGE}"""
 OPTIONS = Options(
     {**dict.fromkeys(("-l", "-UF", "-b", "-d", "-e", "-w", "-x"), FLAG), **FILTERS},

@@ -34,7 +34,7 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -app profile      only of this application profile
   -rusage "r1,r2"   only jobs whose rusage[] asks for all of these
   -x                only exceptions: jobs that ran longer (overrun) or shorter (underrun) than
-                    those of their queue shall
+                    those of their queue shall, or use less CPU time (idle)
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
   -A                arrays with their elements counted

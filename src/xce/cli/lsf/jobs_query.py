@@ -330,16 +330,20 @@ class Pages:
                 )
                 yield rows
 
+    def _members(self) -> list[str]:
+        """Return the members of a row that are asked for, where not all are."""
+        wanted = dict.fromkeys(f"{self._fields},{self._query.members}".split(","))
+        return [name for name in wanted if name]
+
     def _ask(self) -> Iterator[Any]:
         """Yield the cluster's answers; they are kept where both halves are read off them."""
         base = [*self._query.pairs, ("limit", str(PAGE))]
         if self._query.names_hosts:
             base.append(("host_names", "1"))
-        if self._query.is_long or "usage" in self._fields.split(","):
+        if self._query.is_long or {"usage", "exceptions"} & set(self._members()):
             base.append(("usage", "1"))
         if self._fields:
-            wanted = dict.fromkeys(f"{self._fields},{self._query.members}".split(","))
-            base.append(("fields", ",".join(name for name in wanted if name)))
+            base.append(("fields", ",".join(self._members())))
         kept = []
         for group in id_groups(self._query.ids) if self._query.ids else [""]:
             cursor = ""

@@ -84,8 +84,9 @@ def each_usage(reader: HistoryReader, search: Search) -> Iterator[Told]:
     cursor = START
     while asked is not None:
         rows = asked.usage(search, cursor, PAGE)
-        for row in rows:
-            yield from _each_element(reader, row)
+        with reader.ahead([row.job for row in rows]):
+            for row in rows:
+                yield from _each_element(reader, row)
         if len(rows) < PAGE:
             return
         cursor = rows[-1].cursor

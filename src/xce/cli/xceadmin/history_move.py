@@ -53,6 +53,8 @@ def _move(layout: Layout, target: DatabaseSite | None) -> HistoryTally:
     after = history_place(layout, replace(site, history=target or DatabaseSite()))
     if is_empty(before):
         raise XceError(f"there is no history in {place_text(before)}")
+    # Who keeps the old files away may have moved the directory.
+    layout.history.mkdir(mode=0o700, exist_ok=True)
     lock = DirectoryLock(layout.history / "lock", holder="history writer")
     try:
         return move_history(before, after, layout.mail_file)

@@ -39,6 +39,23 @@ def test_parts_have_a_column_of_their_own():
     ]
 
 
+@pytest.mark.parametrize(
+    ("code", "resource", "needed", "best", "shown"),
+    [
+        ("devices-busy", "", 3, 1, ["3 GPUs", "1"]),
+        ("devices-busy", "milli", 250, 0, ["0.25 GPU", "0"]),
+        ("devices-split", "", 1, 0, ["1 GPU", "0"]),
+        ("no-device", "V100", 2, 0, ["2 GPUs", "0"]),
+        ("amount-short", "mem", 100, 50, ["100 mem", "50"]),
+    ],
+)
+def test_what_is_needed_is_counted_in_its_own_unit(code, resource, needed, best, shown):
+    row = {"role": "", "code": code, "hosts": 2, "resource": resource, "needed": needed}
+    row |= {"best": best, "text": "2 hosts wait (...)"}
+    line = render_advice(advice(table=[row]), NOW)[1]
+    assert line.split("wait")[1].split() == " ".join(shown).split()
+
+
 def test_those_in_front_and_those_that_run_are_told_apart():
     blocker = {"jobid": 7, "index": 3, "user": "a", "queue": "q", "hosts": ["h1"], "ends_at": None}
     assert render_advice(advice(ahead=2), NOW)[0] == (

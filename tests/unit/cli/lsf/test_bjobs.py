@@ -62,6 +62,7 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
         (["-rusage", "mem"], {"fields": f"{BASE},rusage"}),
         (["-l"], {"usage": "1"}),
         (["-UF"], {"usage": "1"}),
+        (["-x"], {"fields": f"{BASE},exceptions", "usage": "1"}),
         (["-o", "mem"], {"fields": "usage,stat", "usage": "1"}),
         (["-o", "cpu_used stat"], {"fields": "cpu_s,stat,usage", "usage": "1"}),
         (["0"], {"fields": BASE}),

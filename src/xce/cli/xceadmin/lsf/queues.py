@@ -114,6 +114,16 @@ class QueueImport:
     def _underrun(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         return take_span(queue, "underrun", text)
 
+    def _idle(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        try:
+            milli = round(float(text) * 1000)
+        except ValueError:
+            milli = 0
+        if not 0 < milli <= 1000:
+            return Verdict.NONE, "it is no share of 1: expected 0.001 to 1"
+        queue["idle"] = f"{milli / 1000:g}"
+        return Verdict.TAKEN, f"idle: {queue['idle']}"
+
     def _run_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         words = [word.partition("/")[0] for word in text.split()]
         spans = [minutes_of(word) for word in words]
@@ -312,6 +322,7 @@ _TAKE: Final = {
     "RUN_WINDOW": QueueImport._windows,  # noqa: SLF001
     "JOB_OVERRUN": QueueImport._overrun,  # noqa: SLF001
     "JOB_UNDERRUN": QueueImport._underrun,  # noqa: SLF001
+    "JOB_IDLE": QueueImport._idle,  # noqa: SLF001
 }
 
 

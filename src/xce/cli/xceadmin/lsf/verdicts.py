@@ -60,8 +60,8 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"PREEMPT.*", "who preempts whom stands in queues.yaml"),
     (r"JOB_INCLUDE_POSTPROC", "a job is over when its post hooks are: what =Y means"),
     (r"JOB_POSTPROC.*|MAX_PREEXEC.*|LOCAL_MAX_PREEXEC.*|REMOTE_.*", _HOOKS),
-    (r"BJOBS_RES_REQ_DISPLAY|TRACK_ELIGIBLE_PENDINFO|DETECT_IDLE.*|EADMIN.*",
-     "bjobs shows it as it is"),
+    (r"BJOBS_RES_REQ_DISPLAY|TRACK_ELIGIBLE_PENDINFO|EADMIN.*", "bjobs shows it as it is"),
+    (r"DETECT_IDLE.*", "idle_after of a queue says it (20 minutes)"),
     (r"JOB_SPOOL_DIR|.*_DIR", _PLACES),
     (r"GPU_.*|.*_GPU.*", _GPU),
 )  # fmt: skip
@@ -82,7 +82,6 @@ QUEUE: Final[tuple[tuple[str, str], ...]] = (
      r"MAX_RSCHED_TIME|IMPT_.*|EXIT_.*|IGNORE_DEADLINE|"
      r"INTERRUPTIBLE_BACKFILL|RELAX_JOB_DISPATCH_ORDER|USE_PRIORITY_IN_POOL"),
      "XCE has no such policy"),
-    (r"JOB_IDLE", "what running jobs use of CPU time is not reported: no job is told to be idle"),
 )  # fmt: skip
 HOST: Final[tuple[tuple[str, str], ...]] = (
     (r"r15s|r1m|r15m|ut|pg|io|ls|it|tmp|swp|mem", _LOAD),
