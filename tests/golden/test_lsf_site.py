@@ -26,6 +26,7 @@ from xce.cli.lsf import (
 )
 from xce.config.lsf_parameters import lsf_parameters, view_files
 from xce.model.config import ClusterConfig
+from xce.resreq.schema import MEASURED, NUMBERS, STATIC, STRINGS
 
 FOLDER = Path(__file__).parent / "lsf"
 pytestmark = pytest.mark.usefixtures("utc")
@@ -209,7 +210,10 @@ LISTINGS = {
     "bresources": (bresources, [["-s"], ["-s", "lic"], ["-s", "nosuch"], [], ["-g"]]),
     "bparams": (bparams, [[], ["-a"], ["-l"], ["-a", "-l"], ["x"]]),
     "lsclusters": (lsclusters, [[], ["-w"], ["-l"], ["lab"], ["other"]]),
-    "lsinfo": (lsinfo, [[], ["-r"], ["-t"], ["-m"], ["scratch", "nosuch"], ["-l", "mem", "lic"]]),
+    "lsinfo": (
+        lsinfo,
+        [[], ["-r"], ["-t"], ["-m"], ["scratch", "nosuch"], ["-l", "mem", "r1m", "lic"]],
+    ),
     "lshosts": (lshosts, [[], ["-w"], ["-l", "hosta"], ["h4", "nosuch"], ["-T"], ["-s"]]),
     "lsload": (
         lsload,
@@ -307,6 +311,11 @@ def test_the_files_for_readers_of_lsf_say_what_the_commands_say():
     classic = ClusterConfig(lsf_unit_for_limits="classic", orphan_grace_us=-1)
     names = {p.name for p in lsf_parameters(classic)}
     assert not names & {"LSF_UNIT_FOR_LIMITS", "ORPHAN_JOB_TERM_GRACE_PERIOD", "LSF_CONFDIR"}
+
+
+def test_lsinfo_names_what_select_takes_on_every_host():
+    known = {name for name, *_ in lsinfo.BUILT_IN}
+    assert {*NUMBERS, *MEASURED, *STATIC, *STRINGS, "server"} <= known
 
 
 @pytest.mark.parametrize("name", sorted(absent.ABSENT))

@@ -153,7 +153,9 @@ def _element_run(job: Job, first: Index, last: Index, basis: str) -> Selected | 
     positions = job.positions(first, last)
     if not positions:
         return refuse_elements(job.id, first, last)
-    return Selected(job.id, positions, first, last, basis)
+    # What is told of a run ends with the array: nothing is said of elements that never were.
+    there = index_runs(job, positions)
+    return Selected(job.id, positions, there[0][0], there[-1][1], basis)
 
 
 def _matching(

@@ -178,3 +178,25 @@ def test_an_index_of_a_job_that_is_no_array_is_unknown(controller):
 )
 def test_only_a_star_is_special(name, pattern, fits):
     assert matches(name, pattern) is fits
+
+
+@pytest.mark.parametrize(
+    ("elements", "asked", "told"),
+    [
+        ("1-3", (2, 9), (2, 3)),
+        ("1-3", (1, 3), (1, 3)),
+        ("2-8:3", (1, 7), (2, 5)),
+        ("5", (1, 2**31), (5, 5)),
+    ],
+)
+def test_what_is_told_of_elements_is_of_those_that_are_there(elements, asked, told):
+    found = cluster(queues=(QueueConfig(name="normal", default=True),))
+    submit(found, submission(elements=elements))
+    (item,) = select(
+        found.state,
+        Selection(jobs=((1, (asked,)),)),
+        actor=Actor("alice"),
+        permission=Permission.JOB_KILL,
+    )
+    assert isinstance(item, Selected)
+    assert (item.first, item.last) == told

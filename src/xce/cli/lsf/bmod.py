@@ -220,6 +220,9 @@ def _add_name(change: dict[str, Any], text: str) -> None:
         text = head
         if not text:
             return
+    elif percent and not head:
+        # A limit that is mistyped is no name to give to the whole array.
+        raise BadValueError(f"Job array index error: -J {text}: no number stands behind %")
     name, array = split_job_name(text)
     if array:
         raise BadValueError(

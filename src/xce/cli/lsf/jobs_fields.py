@@ -86,10 +86,31 @@ _POWERS = {"K": -1, "M": 0, "G": 1, "T": 2, "P": 3, "E": 4, "Z": 5}
 _PREFIXES = "KMGTPEZ"
 
 
-def limit_text(kib: int | None) -> str:
-    """Return a memory limit as LSF shows it: ``4 G``, ``500 M``, ``100 K``."""
+def limit_text(kib: int | None, unit: str = "") -> str:
+    """Return a memory limit as LSF shows it: ``4 G``, ``500 M``, ``100 K``; in a unit ``4.00G``."""
     if not kib:
         return ""
+    return size_text(kib / 1024, unit) if _is_unit(unit) else _plain_limit(kib)
+
+
+def _is_unit(unit: str) -> bool:
+    """Whether sizes are shown in one unit; ``S`` and nothing leave it to the size."""
+    return unit.upper().removesuffix("B") in _POWERS
+
+
+def _limit(member: str) -> Render:
+    """Return how a limit of ``limits`` is shown."""
+
+    def render(row: Row, view: View) -> str:
+        kib = (row.get("limits") or {}).get(member)
+        if kib is None or not _is_unit(view.unit):
+            return shown_size(row.get("limits"), member)
+        return size_text(kib / 1024, view.unit)
+
+    return render
+
+
+def _plain_limit(kib: int) -> str:
     value, power = float(kib), 0
     while value >= 1024 and power < len(_PREFIXES) - 1:
         value, power = value / 1024, power + 1
@@ -285,12 +306,12 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("swap", 10, "", "usage", _size("swap_mib")),
     ("nthreads", 10, "", "usage", _threads),
     ("idle_factor", 11, "", "start_at,end_at,cpu_s,usage", _idle_factor),
-    ("memlimit", 10, "", "mem_limit_kib", lambda row, _: limit_text(row.get("mem_limit_kib"))),
-    ("swaplimit", 10, "", "limits", lambda row, _: shown_size(row.get("limits"), "swap_limit_kib")),
-    ("stacklimit", 10, "", "limits",
-     lambda row, _: shown_size(row.get("limits"), "stack_limit_kib")),
+    ("memlimit", 10, "", "mem_limit_kib",
+     lambda row, view: limit_text(row.get("mem_limit_kib"), view.unit)),
+    ("swaplimit", 10, "", "limits", _limit("swap_limit_kib")),
+    ("stacklimit", 10, "", "limits", _limit("stack_limit_kib")),
     ("filelimit", 10, "", "limits", lambda row, _: shown_size(row.get("limits"), "file_limit_kib")),
-    ("corelimit", 10, "", "limits", lambda row, _: shown_size(row.get("limits"), "core_limit_kib")),
+    ("corelimit", 10, "", "limits", _limit("core_limit_kib")),
     ("processlimit", 12, "", "limits",
      lambda row, _: shown_count(row.get("limits"), "process_limit")),
     ("runtimelimit", 12, "", "run_limit_s", _run_limit),

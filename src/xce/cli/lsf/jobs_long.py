@@ -145,15 +145,10 @@ def _heading(row: Row) -> str:
     parts += [
         f"User <{row['user']}>",
         f"Project <{row.get('project') or 'default'}>",
-        *([f"Application <{row['app']}>"] if row.get("app") else []),
-        *([f"Job Group <{row['group']}>"] if row.get("group") else []),
+        *[f"{name} <{row[member]}>" for name, member in _BEFORE_STATUS if row.get(member)],
         f"Status <{row['stat']}>",
         f"Queue <{row['queue']}>",
     ]
-    if row.get("mail_to"):
-        parts.append(f"Mail <{row['mail_to']}>")
-    if row.get("user_group"):
-        parts.append(f"User Group <{row['user_group']}>")
     if row.get("priority"):
         parts.append(f"Job Priority <{row['priority']}>")
     if row.get("interactive"):
@@ -164,7 +159,24 @@ def _heading(row: Row) -> str:
     return ", ".join(parts)
 
 
-_SWITCHED_ON = (("exclusive", "Exclusive Execution"), ("rerunnable", "Re-runnable"))
+_BEFORE_STATUS = (
+    ("Application", "app"),
+    ("User Group", "user_group"),
+    ("Job Group", "group"),
+    ("Mail", "mail_to"),
+)
+_SWITCHED_ON = (("rerunnable", "Re-runnable"), ("exclusive", "Exclusive Execution"))
+
+
+def notice_texts(row: Row) -> list[str]:
+    """Return what mail about the job was asked for."""
+    wanted = row.get("notices") or ()
+    texts = ["Notify when job begins"] if "start" in wanted else []
+    if "done" in wanted:
+        texts.append("Notify when job ends")
+    elif "exit" in wanted:
+        texts.append("Notify when job exits")
+    return texts
 
 
 def checkpoint_texts(row: Row) -> list[str]:
@@ -201,22 +213,18 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         parts.append(f"Output Directory <{under_home(row['output_dir'], row)}>")
     parts += [f"Copy Files <{' '.join(one[:3])}>" for one in row.get("transfers") or ()]
     parts += checkpoint_texts(row)
+    parts += notice_texts(row)
     parts += [text for member, text in _SWITCHED_ON if row.get(member)]
-    if row.get("login_shell"):
-        parts.append(f"Login Shell <{row['login_shell']}>")
-    for name, member in (("Pre", "pre_exec"), ("Post", "post_exec")):
-        if row.get(member):
-            parts.append(f"{name}-execute Command <{one_line(row[member])}>")
+    least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
+    if most > 1:
+        parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")
+    parts += _resources_asked(row)
     if row.get("warning_s"):
         parts.append(f"Warning Action <{warning_action(row)}>")
         parts.append(f"Action Warning Time <{row['warning_s'] / 60:g} minutes>")
     if row.get("requeue_codes"):
         codes, elsewhere = row["requeue_codes"], row.get("requeue_elsewhere") or ()
         parts.append(f"Requeue Exit Values <{render_exit_values(codes, elsewhere)}>")
-    least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
-    if most > 1:
-        parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")
-    parts += _resources_asked(row)
     parts += [
         f"Specified {name} Time <{render_date(row[member], with_year=True)}>"
         for name, member in (("Start", "begin_at"), ("Termination", "deadline_at"))
@@ -226,12 +234,17 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
 
 
 def _resources_asked(row: Row) -> list[str]:
-    """Return where, on what and after what it shall run."""
+    """Return where, on what, after what and between what it shall run."""
     parts = []
     if row.get("resreq_asked"):
         parts.append(f"Requested Resources <{row['resreq_asked']}>")
     if row.get("dependency"):
         parts.append(f"Dependency Condition <{row['dependency']}>")
+    if row.get("login_shell"):
+        parts.append(f"Login Shell <{row['login_shell']}>")
+    for name, member in (("Pre", "pre_exec"), ("Post", "post_exec")):
+        if row.get(member):
+            parts.append(f"{name}-execute Command <{one_line(row[member])}>")
     if row.get("hosts_asked"):
         parts.append("Specified Hosts " + ", ".join([f"<{h}>" for h in row["hosts_asked"].split()]))
     if row.get("gpu_asked"):

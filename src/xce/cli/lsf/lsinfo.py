@@ -20,15 +20,38 @@ Usage: lsinfo [-r] [-t] [-m | -M] [-w] [-l resource_name ...] [resource_name ...
 """
 OPTIONS = Options(dict.fromkeys(("-r", "-t", "-m", "-M", "-w", "-l"), FLAG), {}, bundled=True)
 BUILT_IN: tuple[Resource, ...] = (
+    ("r15s", "Numeric", "Inc", "Length of the run queue over 15 seconds"),
+    ("r1m", "Numeric", "Inc", "Length of the run queue over a minute"),
+    ("r15m", "Numeric", "Inc", "Length of the run queue over 15 minutes"),
+    ("ut", "Numeric", "Inc", "Use of the CPUs, 0 to 1"),
+    ("pg", "Numeric", "Inc", "Pages in and out a second"),
+    ("io", "Numeric", "Inc", "Disk I/O, in KB/s"),
+    ("ls", "Numeric", "Inc", "Users who are logged in"),
+    ("it", "Numeric", "Dec", "Minutes since somebody typed"),
+    ("tmp", "Numeric", "Dec", "Free space in /tmp, in MB"),
+    ("swp", "Numeric", "Dec", "Free swap space, in MB"),
     ("mem", "Numeric", "Dec", "Memory that is not reserved, in MB"),
     ("slots", "Numeric", "Dec", "Slots that are free"),
     ("maxslots", "Numeric", "Dec", "Slots of the host"),
     ("maxmem", "Numeric", "Dec", "Memory of the host, in MB"),
+    ("maxswp", "Numeric", "Dec", "Swap space of the host, in MB"),
+    ("maxtmp", "Numeric", "Dec", "Space in /tmp, in MB"),
     ("ncpus", "Numeric", "Dec", "CPUs of the host"),
+    ("nprocs", "Numeric", "Dec", "Processors of the host"),
+    ("ncores", "Numeric", "Dec", "Cores of the host"),
+    ("nthreads", "Numeric", "Dec", "Threads of all cores of the host"),
+    ("ndisks", "Numeric", "Dec", "Disks of the host"),
+    ("ngpus", "Numeric", "Dec", "GPUs of the host"),
+    ("ngpus_physical", "Numeric", "Dec", "GPUs of the host"),
+    ("cpuf", "Numeric", "Dec", "CPU factor, which is 1"),
+    ("rexpri", "Numeric", "N/A", "Nice value of remote jobs, which is 0"),
+    ("server", "Boolean", "N/A", "The host runs jobs"),
     ("hname", "String", "N/A", "Name of the host"),
     ("type", "String", "N/A", "Type of the host"),
     ("model", "String", "N/A", "Model of the host"),
+    ("status", "String", "N/A", "Status of the host"),
 )
+_DYNAMIC = frozenset((*(item[0] for item in BUILT_IN[:12]), "status"))
 _KINDS = {"boolean": "Boolean", "string": "String"}
 _HEADER = f"{'RESOURCE_NAME':<15} {'TYPE':<8} {'ORDER':<6} DESCRIPTION"
 
@@ -85,7 +108,7 @@ def _print_long(context: Context, resources: list[Resource]) -> None:
         context.out(f"DESCRIPTION: {text}")
         context.out(f"{'TYPE':<10} {'ORDER':<7} INTERVAL  BUILTIN  DYNAMIC  RELEASE")
         built_in = "Yes" if any(item[0] == name for item in BUILT_IN) else "No"
-        moving = "Yes" if name in {"mem", "slots"} else "No"
+        moving = "Yes" if name in _DYNAMIC else "No"
         context.out(f"{kind:<10} {order:<7} {'0':<9} {built_in:<8} {moving:<8} Yes")
         context.out("")
 

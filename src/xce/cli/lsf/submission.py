@@ -33,6 +33,7 @@ _BARE_UNITS = {"KB": "K", "MB": "M", "GB": "G", "TB": "T", "CLASSIC": "K"}
 PRIORITY_MAX = 1 << 31
 PATH_MAX = 4096
 PROJECT_MAX = 511
+MAIL_TO_MAX = 511
 _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
 BOTH_WARNINGS = "You must specify both a warning action and an action warning time"
 HOOKS = (("-E", "pre_exec"), ("-Ep", "post_exec"))
@@ -403,6 +404,10 @@ def parse_mail_to(text: str) -> str:
     """Return the addresses of ``-u``."""
     if not text.strip():
         raise BadValueError("Bad mail address: -u names nobody")
+    if len(text) > MAIL_TO_MAX:
+        raise BadValueError(
+            f"Bad mail address: -u has {len(text)} characters; {MAIL_TO_MAX} are allowed"
+        )
     return text
 
 

@@ -19,7 +19,7 @@ $ lsadmin showconf lim | grep -c ' = '
 $ xce env | sed -n 's/^export LSF_ENVDIR=//p'
 $ grep UNIT "$XCE_DIR/lsf/conf/lsf.conf"
 $ grep DEFAULT_QUEUE "$XCE_DIR"/lsf/conf/lsbatch/golden/configdir/lsb.params
-$ lsinfo | head -14
+$ lsinfo | sed -n "1,4p;31,\$p"
 $ lshosts -w | cut -c1-28
 $ lshosts c1 nosuch | cut -c1-28
 $ lsload -R 'fast' | cut -c1-24

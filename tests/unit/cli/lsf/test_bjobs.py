@@ -5,7 +5,7 @@ from job_rows import NOW, ended, make_host_reason, make_reason, make_row, runnin
 
 from xce.cli.lsf import bacct, bjobs, bkill, bsub, btop
 from xce.cli.lsf.bjobs import exit_status
-from xce.cli.lsf.jobs_fields import FIELDS, View, limit_text, size_text
+from xce.cli.lsf.jobs_fields import FIELDS, SIZED, View, limit_text, size_text
 from xce.cli.lsf.jobs_format import parse_format
 from xce.cli.lsf.jobs_long import render_long, wrap
 from xce.cli.lsf.jobs_query import id_groups, matches
@@ -345,6 +345,34 @@ def test_sizes_and_limits_are_lsfs():
         "4 G",
         "26.7 G",
     ]
+
+
+SIZED_ROW = {
+    "mem_limit_kib": 3 << 19,
+    "max_mem_mib": 1536.0,
+    "limits": {
+        "swap_limit_kib": 3 << 19,
+        "stack_limit_kib": 3 << 19,
+        "core_limit_kib": 3 << 19,
+    },
+    "usage": {"mem_mib": 1536.0, "max_mem_mib": 1536.0, "avg_mem_mib": 1536.0, "swap_mib": 1536.0},
+}
+
+
+@pytest.mark.parametrize("name", sorted(SIZED - {"hrusage"}))
+def test_every_field_that_takes_a_unit_is_shown_in_it(name):
+    row = running(**SIZED_ROW)
+    words = ["-noheader", "-o", f"{name}::G {name}::MB {name}::S delimiter=','"]
+    gigabytes, megabytes, plain = out_of(words, row).rstrip().split(",")
+    assert (gigabytes, megabytes) == ("1.50G", "1536.00M")
+    assert plain.replace(" ", "") == "1.5G"
+    environ = {"LSB_UNIT_FOR_JOBS_DISPLAY": "MB"}
+    assert out_of(["-noheader", "-o", name], row, environ=environ) == "1536.00M\n"
+
+
+def test_no_core_dumps_are_shown_in_a_unit_too():
+    row = running(limits={"core_limit_kib": 0})
+    assert out_of(["-noheader", "-o", "corelimit corelimit::M"], row) == "0 K 0.00M\n"
 
 
 def test_wrapped_statements_can_be_joined_again():

@@ -121,6 +121,10 @@ def test_a_script_is_read_now(tmp_path):
         (["-W", "5", "1", "2"], "bmod: 2: one job at a time"),
         (["12"], "bmod: there is nothing to change"),
         (["-H", "12"], "bmod: -H: this option of LSF is not in XCE; use bstop and bresume"),
+        (["-J", "%x", "12"],
+         "Job array index error: -J %x: no number stands behind %. Job not modified."),
+        (["-J", "%", "12"],
+         "Job array index error: -J %: no number stands behind %. Job not modified."),
         (["-gn", "12"], None),
         (["-K", "12"],
          ("bmod: -K: this option of LSF is not in XCE; it cannot be changed after the "

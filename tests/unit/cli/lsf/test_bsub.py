@@ -488,3 +488,10 @@ def test_ul_sends_the_limits_of_this_process_that_are_not_given():
     finally:
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
     assert (limits["core_limit_kib"], limits["stack_limit_kib"]) == (0, 4096)
+
+
+def test_addresses_that_are_too_long_are_told_in_words(folder):
+    status, out, err, requests = submit(["-N", "-u", "a" * 512, "true"])
+    assert (status, out) == (255, "")
+    assert "Bad mail address: -u has 512 characters; 511 are allowed. Job not submitted." in err
+    assert not [one for one in requests if one.method == "POST"]
