@@ -39,6 +39,7 @@ from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
 from xce.net.handshake import make_hello
 from xce.net.leader import LeaderClient, tell_changes
 from xce.net.peer import Peer
+from xce.sched.pace import AT_ONCE, Pace
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
 from xce.state.apply import apply
@@ -57,6 +58,7 @@ class Scheduler:
         self._tracing = Tracing(traces, log)
         self._state = ClusterState()
         self._memory = Memory()
+        self._pace = Pace()
         self._follower = Follower(decode_batch)
         self._requests = Requests()
         self._peer: Peer | None = None
@@ -104,6 +106,7 @@ class Scheduler:
                     for entry in entries:
                         apply(self._state, entry)
                         self._memory.note(entry)
+                        self._pace.note(entry)
                 case Began(_, parts):
                     self._state = load(parts) if parts else ClusterState()
                     self._memory = Memory()
@@ -127,7 +130,10 @@ class Scheduler:
         if not self._memory.is_due:
             self._look_later()
             return
-        self._timer = asyncio.get_running_loop().call_later(0, self._plan)
+        wait_us = self._pace.wait_us
+        if wait_us and self._pace.refused == AT_ONCE:
+            self._log.error("plans-refused", extra={"refused": AT_ONCE, "seq": self._state.seq})
+        self._timer = asyncio.get_running_loop().call_later(wait_us / 1_000_000, self._plan)
 
     def _look_later(self) -> None:
         """Run a session when time alone may have changed something, if it may."""
