@@ -31,12 +31,7 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     A necessary condition only: amounts against totals, not the shape of ``span[]``; what is wanted
     once for the job is not counted on hosts.
     """
-    return (
-        _lacking_program(state, key)
-        or _shortage(state, key)
-        or _hostless_pool(state, key)
-        or _lonely_daemon(key)
-    )
+    return _lacking_program(state, key) or _shortage(state, key) or _lonely_daemon(key)
 
 
 def _shortage(state: ClusterState, key: ClassKey) -> str:
@@ -99,20 +94,6 @@ def _lonely_daemon(key: ClassKey) -> str:
         f"mps={mps_of(asked)} with whole GPUs, which are the job's alone: no other job shares its "
         "daemon; jobs with parts of a GPU do, as in rusage[gpu=0.25:mps=yes,shared]"
     )
-
-
-def _hostless_pool(state: ClusterState, key: ClassKey) -> str:
-    """Return that an amount of a pool for each host is taken once; empty: none could be more."""
-    for one in _all_of(key.request):
-        if one.one_host or one.hosts_max == 1 or one.tasks_max == 1:
-            continue
-        for amount in one.amounts:
-            if amount.per == "host" and amount.resource not in state.hosts.row:
-                return (
-                    f"{amount.resource} is a pool, which no host has: {amount.value}/host is taken "
-                    "once for the job, as /job"
-                )
-    return ""
 
 
 def _gpus(key: ClassKey) -> list[GpuWish | None]:

@@ -99,6 +99,10 @@ def refuse_not_built(
     if gap is not None:
         return _not_built(gap.what, gap.word, texts, gap.instead)
     schema = Schema(config)
+    pool = _pool_of_hosts(request, config)
+    if pool:
+        what = f"{pool}, a pool, for each of several hosts (/host)"
+        return _not_built(what, pool, texts, "say /job or /task, or span[hosts=1]", "rusage")
     for section, name in _names(request, schema):
         if _is_there(name, section, schema):
             continue
@@ -121,6 +125,18 @@ def refuse_not_built(
         if found is not None:
             return found
     return None
+
+
+def _pool_of_hosts(request: Request, config: ClusterConfig) -> str:
+    """Return a pool of which each host of a job is to take something; empty: none could be more.
+
+    How many hosts a job has is found out by the search, of which pools know nothing.
+    """
+    if request.one_host or 1 in (request.hosts_max, request.tasks_max):
+        return ""
+    pools = {pool.name for pool in config.pools}
+    asked = [amount.resource for amount in request.amounts if amount.per == "host"]
+    return next((name for name in asked if name in pools), "")
 
 
 def _is_there(name: str, section: str, schema: Schema) -> bool:

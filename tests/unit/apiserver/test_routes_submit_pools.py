@@ -1,11 +1,11 @@
-"""What a submit is warned of."""
+"""What a submit may ask of pools."""
 
 from rest_cluster import run_rest
 
 
-def test_an_amount_of_a_pool_for_each_host_is_warned_of_where_there_may_be_more_than_one():
+def test_an_amount_of_a_pool_for_each_host_is_refused_where_there_may_be_more_than_one():
     async def story(rest):
-        for resreq, tasks, is_warned in (
+        for resreq, tasks, is_refused in (
             ("rusage[seats=1/host]", 2, True),
             ("rusage[seats=1/host] span[hosts=1]", 2, False),
             ("rusage[seats=1/host]", 1, False),
@@ -14,8 +14,9 @@ def test_an_amount_of_a_pool_for_each_host_is_warned_of_where_there_may_be_more_
         ):
             body = {"command": "a", "resreq": [resreq], "tasks": [tasks, tasks]}
             status, document = await rest.post("/jobs", body)
-            assert status == 201
-            warning = document["results"][0].get("warning") or ""
-            assert ("1/host is taken once for the job" in warning) == is_warned
+            assert status == (422 if is_refused else 201), document
+            if is_refused:
+                assert "seats, a pool, for each of several hosts (/host)" in document["detail"]
+                assert "/job or /task" in document["detail"]
 
     run_rest(story, pools={"seats": 9})
