@@ -22,11 +22,13 @@ from xce.cli.lsf.rows import (
     one_line,
     pend_time_s,
     pend_times_s,
+    pids_text,
     reason_lines,
     run_time_s,
     short_hosts,
     slot_count,
     under_home,
+    used,
 )
 from xce.cli.lsf.signals import warning_action
 from xce.cli.lsf.times import render_hms, render_minute
@@ -133,21 +135,15 @@ def _span(seconds: float, view: View) -> str:
     return render_hms(seconds) if view.hms else f"{int(seconds)} second(s)"
 
 
-def _used(row: Row, name: str) -> float | None:
-    """Return what a job has used, or uses now while it runs; None: it is not known."""
-    found: float | None = row.get(name)
-    return (row.get("usage") or {}).get(name) if found is None else found
-
-
 def _cpu_used(row: Row, view: View) -> str:
-    cpu_s = _used(row, "cpu_s")
+    cpu_s = used(row, "cpu_s")
     if cpu_s is None:
         return ""
     return render_hms(cpu_s) if view.hms else f"{cpu_s:.1f} second(s)"
 
 
 def _size(name: str) -> Render:
-    return lambda row, view: size_text(_used(row, name), view.unit)
+    return lambda row, view: size_text(used(row, name), view.unit)
 
 
 def _threads(row: Row, view: View) -> str:
@@ -155,7 +151,7 @@ def _threads(row: Row, view: View) -> str:
 
 
 def _idle_factor(row: Row, view: View) -> str:
-    cpu_s, run_s = _used(row, "cpu_s"), run_time_s(row, view.now_s)
+    cpu_s, run_s = used(row, "cpu_s"), run_time_s(row, view.now_s)
     return "" if cpu_s is None or run_s <= 0 else f"{cpu_s / run_s:.2f}"
 
 
@@ -223,8 +219,7 @@ def _pend_state(row: Row, view: View) -> str:
 
 
 def _pids(row: Row, view: View) -> str:
-    found = (row.get("usage") or {}).get("pids") or filter(None, [row.get("pid")])
-    return "" if is_finished(row) else ",".join(map(str, found))
+    return "" if is_finished(row) else pids_text(row)
 
 
 def _path(member: str) -> Render:

@@ -23,6 +23,7 @@ from xce.cli.lsf.rows import (
     reason_block,
     slot_count,
     under_home,
+    used,
 )
 from xce.cli.lsf.signals import warning_action
 from xce.cli.lsf.times import render_date, render_minute
@@ -333,7 +334,7 @@ def _paragraphs(row: Row, now_s: float) -> list[tuple[str, list[str]]]:
     if row.get("exceptions"):
         found.append(("EXCEPTION STATUS:", [f" {' '.join(row['exceptions'])}"]))
     use = row.get("usage") or {}
-    most_mib = row.get("max_mem_mib") or use.get("max_mem_mib")
+    most_mib = used(row, "max_mem_mib")
     if most_mib and row.get("start_at") is not None:
         text = f" MAX MEM: {-int(-most_mib // 1)} Mbytes;"
         if use:

@@ -11,10 +11,12 @@ from xce.cli.lsf.rows import (
     is_finished,
     job_name,
     one_line,
+    pids_text,
     reason_block,
     repeated_hosts,
     short_hosts,
     slot_count,
+    used,
 )
 from xce.cli.lsf.times import render_cpu_wide, render_minute, render_wide
 
@@ -120,15 +122,13 @@ def render_extra_wide(rows: Iterable[Row], *, short: bool) -> list[str]:
         end = row.get("end_at") if is_finished(row) else None
         host = _wide_host(row, short=short).strip()
         use = row.get("usage") or {}
-        cpu_s = use.get("cpu_s") if row.get("cpu_s") is None else row["cpu_s"]
         memory, swap = (f"{use[name]:.0f}" if use else "-" for name in ("mem_mib", "swap_mib"))
-        pids = ",".join(map(str, use.get("pids") or ())) or row.get("pid") or "-"
         lines.append(
             f"{row['jobid']:<7} {row['user']:<7} {row['stat']:<5} {row['queue']:<10} "
             f"{row['from_host']:<11} {host:<11} {job_name(row):<10} "
             f"{render_wide(row['submit_at']):<14} {row.get('project') or '-':<10} "
-            f"{render_cpu_wide(cpu_s):<12} {memory:<6} {swap:<6} "
-            f"{pids:<6} {render_wide(row.get('start_at')):<14} "
+            f"{render_cpu_wide(used(row, 'cpu_s')):<12} {memory:<6} {swap:<6} "
+            f"{pids_text(row) or '-':<6} {render_wide(row.get('start_at')):<14} "
             f"{render_wide(end):<14} {slot_count(row) or '-'}\n"
         )
     return lines

@@ -74,6 +74,18 @@ def counted_hosts(row: Row) -> list[str]:
     return [f"{slots}*{name}" for name, slots in hosts]
 
 
+def used(row: Row, name: str) -> float | None:
+    """Return what a job has used, or uses now while it runs; None: it is not known."""
+    found: float | None = row.get(name)
+    return (row.get("usage") or {}).get(name) if found is None else found
+
+
+def pids_text(row: Row) -> str:
+    """Return the processes of a job that runs; where its host has not said, its job shell."""
+    found = (row.get("usage") or {}).get("pids") or filter(None, [row.get("pid")])
+    return ",".join(map(str, found))
+
+
 def slot_count(row: Row) -> int:
     """Return how many slots the job has now; 0 while it pends."""
     return sum(slots for _, slots in row.get("hosts") or ())
